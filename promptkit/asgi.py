@@ -22,7 +22,7 @@ from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnav
 from promptkit.server.identity import find_server_info, read_instructions
 from promptkit.transports.auth.authorizer import create_authorizer
 from promptkit.transports.http.application import Application
-from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
+from promptkit.transports.http.settings import BODY_BYTES, Settings, public_hosts_and_origins
 from promptkit.transports.state_keys import own_key, state_keys
 
 __all__ = ["Application", "Principal", "TokenVerifier", "VerifierUnavailableError", "app"]
@@ -166,7 +166,7 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
     catalog = reloader.load()
     report_catalog_errors(catalog)
     should_watch = watch and reloader.watches
-    public_hosts, public_origins = public_names(public_url)
+    public_hosts, public_origins = public_hosts_and_origins(public_url)
     authorizer = create_authorizer(
         resource=public_url,
         issuer=issuer,

@@ -21,7 +21,7 @@ class Channel:
     gone = False
     address = None
     session_id = ""
-    takes_stream = True
+    accepts_stream = True
 
     def __init__(self, principal=None):
         self.principal = principal

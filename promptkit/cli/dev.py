@@ -123,7 +123,7 @@ def _serve_pages(
     live: LiveCatalog,
     start: Callable[[], object] = bool,
 ) -> int:
-    token, (host, port) = secrets.token_urlsafe(24), listener.socket_of(0).getsockname()
+    token, (host, port) = secrets.token_urlsafe(24), listener.socket_for(0).getsockname()
     hosts = [f"{name}:{port}" for name in (host, "localhost")]
     pages = create_application(
         live,
@@ -144,7 +144,7 @@ def _serve_pages(
 
     with ExitStack() as cleanup:
         cleanup.callback(live.close)
-        worker = HttpWorker(_Pages(pages, cleanup), [listener.socket_of(0)], limits=_LIMITS, grace=_GRACE_S)
+        worker = HttpWorker(_Pages(pages, cleanup), [listener.socket_for(0)], limits=_LIMITS, grace=_GRACE_S)
         worker.run(ready)
     if worker.signal == signal.SIGINT:
         raise KeyboardInterrupt

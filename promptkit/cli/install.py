@@ -35,9 +35,9 @@ from promptkit.clients.servers import (
     InstalledServer,
     command_in,
     default_name,
-    is_ours,
     local_server,
     to_server_name,
+    was_added_by_promptkit,
 )
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.suggestions import nearest
@@ -238,7 +238,7 @@ def _find_our_servers(configuration: ConfigurationFile, url: str | None) -> list
     return [
         name
         for name, entry in read_servers(configuration).items()
-        if is_ours(configuration.settings, entry, url)
+        if was_added_by_promptkit(configuration.settings, entry, url)
     ]
 
 
@@ -303,7 +303,7 @@ def _describe_addition(change: EntryChange) -> Iterator[str]:
     client = get_client(configuration.client)
     if client.command:
         typed = client.command.format(server=change.name, prompt="NAME")
-        hint = ", without arguments, and fill in the form" if client.refuses_missing else ""
+        hint = ", without arguments, and fill in the form" if client.rejects_missing else ""
         yield f"type a prompt as {typed}{hint}"
     limitations = client.limitations
     yield from (f"{configuration.title} {limitation}" for limitation in limitations)

@@ -10,7 +10,7 @@ from promptkit.cli.options import options_of
 from promptkit.cli.output import Output
 from promptkit.clients.configuration_files import ConfigurationFile, read_servers
 from promptkit.clients.profiles import ClientConfiguration
-from promptkit.clients.servers import command_in, is_ours, served_in, url_in
+from promptkit.clients.servers import command_in, serve_arguments_in, url_in, was_added_by_promptkit
 from promptkit.files.edits import FileEditError
 from promptkit.fragments.shell_words import command_line
 
@@ -62,7 +62,7 @@ def parse_serve_arguments(words: Sequence[str], convert_path: Callable[[str], st
 
 def parse_served(settings: ClientConfiguration, entry: Any) -> ServeArguments:
     """Return the arguments of ``serve`` in an entry of a client's configuration."""
-    return parse_serve_arguments(served_in(settings, entry) or ())
+    return parse_serve_arguments(serve_arguments_in(settings, entry) or ())
 
 
 def print_clients(configurations: Iterable[ConfigurationFile], url: str | None, output: Output) -> None:
@@ -103,5 +103,5 @@ def _server_lines(configuration: ConfigurationFile, url: str | None) -> Iterator
         yield f"{configuration.path}{error.location}: {error}"
         return
     for name, entry in entries.items():
-        if is_ours(settings, entry, url):
+        if was_added_by_promptkit(settings, entry, url):
             yield f"{name}: {url_in(settings, entry) or command_line(command_in(settings, entry) or ())}"

@@ -31,10 +31,10 @@ from promptkit.transports.auth.authorizer import create_authorizer
 from promptkit.transports.http import sockets
 from promptkit.transports.http.application import Application, LoggedApplication
 from promptkit.transports.http.connection import ConnectionLimits
-from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
+from promptkit.transports.http.settings import BODY_BYTES, Settings, public_hosts_and_origins
 from promptkit.transports.http.sockets import Listener, ListenError
 from promptkit.transports.http.supervisor import Siblings, Supervisor
-from promptkit.transports.http.worker import HttpWorker, die_of
+from promptkit.transports.http.worker import HttpWorker, die_by_signal
 from promptkit.transports.state_keys import own_key, state_keys
 from promptkit.transports.stdio import exit_now
 
@@ -102,7 +102,7 @@ def application_factory(
 
         OSError: If the audit log cannot be written.
     """
-    public_hosts, public_origins = public_names(options.public_url)
+    public_hosts, public_origins = public_hosts_and_origins(options.public_url)
     own_hosts = (urlsplit(listener.url).netloc for listener in listeners if not listener.is_local)
     keys = state_keys(options.state_keys)
     settings = Settings(
@@ -184,7 +184,7 @@ def _close_on_signal(cleanup: ExitStack) -> None:
 
     def end(number: int, _frame: FrameType | None) -> None:
         cleanup.close()
-        die_of(number)
+        die_by_signal(number)
 
     for name in ("SIGTERM", "SIGHUP"):  # SIGINT raises KeyboardInterrupt
         if hasattr(signal, name):

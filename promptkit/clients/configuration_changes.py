@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from promptkit.clients.configuration_files import ConfigurationFile, ServerTable
-from promptkit.clients.servers import InstalledServer, is_ours, url_in
+from promptkit.clients.servers import InstalledServer, url_in, was_added_by_promptkit
 from promptkit.errors.suggestions import common_length
 from promptkit.files.edits import FileContents, ForeignEntryError, replace_file
 
@@ -33,10 +33,10 @@ class EntryChange(Struct, frozen=True):
             The server's name in the configuration.
 
         entry:
-            The new entry; None to remove it.
+            The new entry, or None to remove the entry.
 
         is_client_found:
-            Whether the client is on this machine.
+            Whether the client seems to be installed on this machine.
     """
 
     file: ConfigurationFile
@@ -53,7 +53,7 @@ class EntryChange(Struct, frozen=True):
 
     @property
     def diff(self) -> str:
-        """A diff without context lines, which could contain the keys of other servers."""
+        """A diff without context lines, because these could contain the secrets of other servers."""
         file = str(self.file.path)
         before = os.devnull if self.contents.data is None else file
         old, new = (text.splitlines(keepends=True) for text in (self.contents.text, self.after))
@@ -65,7 +65,7 @@ class EntryChange(Struct, frozen=True):
         Change the configuration.
 
         Returns:
-            The backup of the old file; None if there was no file.
+            The backup of the old file, or None if there was no file.
 
         Raises:
             FileEditError: If the file cannot be changed, or has been changed since it was read.
@@ -87,10 +87,10 @@ def plan_change(
             The server's name in the configuration.
 
         server:
-            A function that takes the current entry and returns the new server; None to remove the server.
+            A function that takes the current entry and returns the new server, or None to remove the server.
 
         url:
-            The URL of the server; None if the client starts it. Entries with this URL can be changed.
+            The URL of the server, or None if the client starts it. An entry with this URL can be changed.
 
     Raises:
         FileEditError: If the file cannot be read or changed, or contains a server with this name that
@@ -107,7 +107,7 @@ def plan_change(
 
 
 def unified_diff(old: list[str], new: list[str], before: str, after: str) -> Iterator[str]:
-    """Yield the lines of a diff without context, as one hunk from the first to the last difference."""
+    """Yield the lines of a diff without context. Its only hunk spans the first to the last difference."""
     if old == new:
         return
     start = common_length(old, new)
@@ -121,13 +121,13 @@ def unified_diff(old: list[str], new: list[str], before: str, after: str) -> Ite
 
 
 def _span(start: int, length: int) -> str:
-    """Return a range of lines as a hunk's header writes it, without a length of 1."""
+    """Return a range of lines in the syntax of a hunk's header, which omits a length of 1."""
     first = start + 1 if length else start
     return f"{first}" if length == 1 else f"{first},{length}"
 
 
 def _check_ours(file: ConfigurationFile, name: str, entry: Any, url: str | None) -> None:
-    if is_ours(file.settings, entry, url):
+    if was_added_by_promptkit(file.settings, entry, url):
         return
     reason = "was not added by promptkit: choose another --name"
     if other_url := url_in(file.settings, entry):
@@ -137,7 +137,7 @@ def _check_ours(file: ConfigurationFile, name: str, entry: Any, url: str | None)
 
 
 def _contains(current: Any, entry: _Entry) -> bool:
-    """Return whether *current* has all settings of *entry*, or is None if *entry* is None."""
+    """Return whether *current* has all settings of *entry*, or whether both of them are None."""
     if entry is None:
         return current is None
     return isinstance(current, Mapping) and all(current.get(key) == value for key, value in entry.items())

@@ -20,7 +20,7 @@ Scope: TypeAlias = Literal["user", "project"]
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
 
-#: Placeholders in an entry's template for the program that the client starts.
+#: The placeholders in an entry's template that contain the program that the client starts.
 _PROGRAMS: Final = ("{program}", "{command}")
 
 #: The modules that read and edit each format.
@@ -29,7 +29,7 @@ _EDITORS: Final[Mapping[str, Any]] = {"json": jsonc_edits, "toml": toml_edits, "
 
 class ConfigurationFile(Struct, frozen=True):
     """
-    A client's configuration file, which need not exist.
+    A client's configuration file, which does not have to exist.
 
     Args:
         client:
@@ -39,7 +39,7 @@ class ConfigurationFile(Struct, frozen=True):
             The scope of the file, one of the client's `scopes`.
 
         project:
-            The folder of the project, for project scope.
+            The project's folder, if the scope is ``project``.
     """
 
     client: str
@@ -58,12 +58,12 @@ class ConfigurationFile(Struct, frozen=True):
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """The scopes that the client's configurations can have."""
+        """The scopes that the client's configuration files can have."""
         return ("user", "project") if self.settings.project else ("user",)
 
     @property
     def path(self) -> Path:
-        """The first of the client's paths at which a file exists; if no file exists, the first path."""
+        """The first of the client's paths at which a file exists, or the first path if no file exists."""
         settings = self.settings
         user = settings.windows if settings.windows and sys.platform == "win32" else settings.user
         files = [self._expand(file) for file in (user if self.scope == "user" else settings.project)]
@@ -78,16 +78,16 @@ class ConfigurationFile(Struct, frozen=True):
 
     @property
     def skills(self) -> Path | None:
-        """The client's folder of skills; None if the client does not read skills from folders."""
+        """The client's skill folder, or None if the client does not read skills from folders."""
         folder = self.settings.skills.get(self.scope)
         return None if folder is None else self._expand(folder)
 
     def skills_folder(self) -> Folder:
         """
-        Return the client's folder of skills.
+        Return the client's skill folder.
 
-        Links in the user's folder are followed. A project can contain another author's links, so these must
-        not point outside the project.
+        In the user's folder, symbolic links are followed. In a project, they can come from another author, so
+        they must not point outside the project.
 
         Raises:
             OSError: If a symbolic link points outside the project.
@@ -100,7 +100,7 @@ class ConfigurationFile(Struct, frozen=True):
         return read_file(self.path, self.project if self.scope == "project" else None)
 
     def format_path(self, path: str) -> str:
-        """Return *path* for the file: absolute, unless both the file and the path are in the project."""
+        """Return *path* as the file refers to it: absolute, unless the file and *path* are in the project."""
         path = os.path.abspath(path)  # noqa: PTH100 (does not resolve links, whose targets may change)
         if self.scope == "user" or not is_within(path, self.project):
             return path
@@ -108,7 +108,7 @@ class ConfigurationFile(Struct, frozen=True):
         return "/".join([self.settings.project_folder, *filter(None, [within])])
 
     def resolve_path(self, text: str) -> str:
-        """Return the path that is written in the file as *text*."""
+        """Return the path that *text* in the file refers to."""
         if self.scope == "user":
             return text
         folder = f"{self.settings.project_folder}/"
@@ -142,7 +142,7 @@ class ServerTable:
             The client's settings for configuration files.
 
         text:
-            The text of the file; empty if there is no file.
+            The text of the file, or ``""`` if there is no file.
 
     Raises:
         FileEditError: If the text cannot be parsed.
@@ -158,13 +158,13 @@ class ServerTable:
 
     @property
     def entries(self) -> Mapping[str, Any]:
-        """The entries by name."""
+        """The entries, keyed by server name."""
         entries = _value_at(self._data, self._path)
         return entries if isinstance(entries, Mapping) else {}
 
     def with_entry(self, name: str, entry: Mapping[str, Any] | None) -> str:
         """
-        Return the text with an entry changed, added or removed.
+        Return the text with one entry changed, added or removed.
 
         Settings that users have added to the entry are kept, but comments in the entry are lost.
 
@@ -173,7 +173,7 @@ class ServerTable:
                 The name of the server.
 
             entry:
-                The new entry; None to remove it.
+                The new entry, or None to remove the entry.
 
         Raises:
             FileEditError: If the change would affect other parts of the text.
@@ -202,7 +202,7 @@ class ServerTable:
                 isinstance(table, Mapping),
                 f"the server {name!r} cannot be added, because {key!r} is not a table",
             )
-        # Keys of the other kind of server (stdio or HTTP) are removed.
+        # Remove the keys that are only for the other kind of server (stdio or HTTP).
         stale = {*self._settings.stdio, *(self._settings.url or ())} - entry.keys()
         if not any(key in entry for key, part in self._settings.stdio.items() if part in _PROGRAMS):
             stale.add(self._settings.env)
@@ -210,15 +210,15 @@ class ServerTable:
         return {**{key: value for key, value in current.items() if key not in stale}, **entry}
 
     def _servers_path(self) -> tuple[str, ...]:
-        alternative = self._settings.also_servers
+        alternative = self._settings.alternative_servers
         table = _value_at(self._data, alternative) if alternative else None
-        # `servers` can also be the name of a server, whose values are not all tables.
+        # `servers` can also be the name of a server. The values in its entry are not all tables.
         is_table = isinstance(table, dict) and all(isinstance(value, dict) for value in table.values())
         return alternative if is_table else self._settings.servers
 
 
 def read_servers(file: ConfigurationFile) -> Mapping[str, Any]:
-    """Return the entries in a configuration file, by name. Raises `FileEditError` if this fails."""
+    """Return a configuration file's entries, keyed by server name. Raises `FileEditError` on failure."""
     return ServerTable(file.settings, file.read().text).entries
 
 
@@ -229,7 +229,7 @@ def _value_at(data: Any, path: tuple[str, ...]) -> Any:
 
 
 def _copy_without(data: Any, path: tuple[str, ...]) -> dict[str, Any]:
-    """Return a copy of *data* without the value at *path*, and without mappings that this leaves empty."""
+    """Return a copy of *data* without the value at *path*, and without mappings that are then empty."""
     name, *below = path
     copy = dict(data or {})
     value = copy.pop(name, None)

@@ -28,7 +28,7 @@ from promptkit.fragments.invisible import escape_invisible
 #: The name of the record of skills.
 RECORD: Final = ".promptkit-skills.json"
 
-#: The path of the content of an entry that is a single file instead of a folder.
+#: The path that represents the content of an entry that is a single file instead of a folder.
 FILE: Final = "."
 
 _MAX_RECORD_BYTES: Final = 16 * 1024 * 1024
@@ -37,7 +37,7 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class FolderChangeError(PromptkitError):
-    """Files cannot be written into a folder or removed from it; the message suggests a fix."""
+    """Files cannot be written into a folder or removed from it. The message suggests a fix."""
 
 
 class _WrittenEntry(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -60,7 +60,7 @@ class FolderChange(Struct, frozen=True):
             The names of the wanted files and folders.
 
         writes:
-            The contents of files to write, by path within the folder.
+            The contents of the files to write, keyed by the path within the folder.
 
         removes:
             The paths of files to remove.
@@ -75,13 +75,13 @@ class FolderChange(Struct, frozen=True):
             The name of the record.
 
         before:
-            The current content of the record; None if there is no record.
+            The current content of the record, or None if there is no record.
 
         digests:
-            The digests in the current record, by path.
+            The digests in the current record, keyed by path.
 
         shared:
-            The other clients that use an entry, by the name of each entry that is kept for them.
+            The other clients for which an entry is kept, keyed by the name of the entry.
 
         is_record_changed:
             Whether the new record differs from the current one.
@@ -160,7 +160,8 @@ def plan_folder_change(  # noqa: PLR0913 (a target, two filters and three names)
             The folder that clients read.
 
         wanted:
-            For the name of each entry, its files by path within it; a single file has the path `FILE`.
+            The files of each entry, keyed by the name of the entry and then by the path within the entry. A
+            single file has the path `FILE`.
 
         source:
             The recipes that define the entries. Entries from this source that are not wanted are removed. If
@@ -170,11 +171,11 @@ def plan_folder_change(  # noqa: PLR0913 (a target, two filters and three names)
             The name of the record.
 
         only:
-            The names that can be removed; all by default.
+            The names of the entries that can be removed. By default, all entries can be removed.
 
         client:
-            The client to write for, if several clients read the folder. If nothing is wanted, entries that
-            other clients use are not removed.
+            The client for which to write, if several clients read the folder. If nothing is wanted, entries
+            that other clients use are not removed.
 
     Raises:
         FolderChangeError: If the record is invalid, or if a file was not written by promptkit or has changed.
@@ -197,8 +198,12 @@ def plan_folder_change(  # noqa: PLR0913 (a target, two filters and three names)
             path = folder.display_root / name
             msg = f"{path} was written from {written.source}: remove it from there, or rename one of the two"
             raise FolderChangeError(msg)
-        old = {} if written is None else {_path(name, path): digest for path, digest in written.files.items()}
-        new = {_path(name, path): content for path, content in files.items()}
+        old = (
+            {}
+            if written is None
+            else {_path_in_folder(name, path): digest for path, digest in written.files.items()}
+        )
+        new = {_path_in_folder(name, path): content for path, content in files.items()}
         present = _present_files(folder, name, old, new)
         writes |= {
             path: content
@@ -234,19 +239,19 @@ def plan_folder_change(  # noqa: PLR0913 (a target, two filters and three names)
 
 
 def describe_failure(folder: str | os.PathLike[str], error: OSError) -> str:
-    """Return a one-line error message for a folder that cannot be changed."""
+    """Return a one-line error message about a folder that cannot be changed."""
     path = f" ({error.filename})" if error.filename else ""
     text = f"cannot write into {os.fspath(folder)!r}: {error.strerror or error}{path}"
     return escape_invisible(text, one_line=True)
 
 
-def _path(name: str, path: str) -> str:
+def _path_in_folder(name: str, path: str) -> str:
     """Return the path of a file within the folder, given its path within the entry *name*."""
     return name if path == FILE else f"{name}/{path}"
 
 
 def _source_exists(source: str) -> bool:
-    """Return whether a source still exists at its path; its project might have been moved."""
+    """Return whether a source still exists at its path. Its project might have been moved."""
     return any(not Path(path).is_absolute() or may_exist(path) for path in source.split(os.pathsep))
 
 
@@ -257,7 +262,7 @@ def _present_files(
     Return the paths of the existing files of an entry.
 
     Raises:
-        FolderChangeError: If a file is neither in *written* nor in *wanted*, or its content matches neither.
+        FolderChangeError: If a file is in neither *written* nor *wanted*, or if its content matches neither.
     """
     known = {*written, *wanted}
     for path in _files_in(folder, name):
@@ -277,7 +282,7 @@ def _present_files(
 
 
 def _files_in(folder: Folder, name: str) -> list[str]:
-    """Return the paths of the files and symbolic links of an entry, except hidden and generated ones."""
+    """Return the paths of the files and symbolic links in an entry, except hidden and generated ones."""
     status = folder.status(name)
     if status is None:
         return []
@@ -295,7 +300,7 @@ def _changed_file_error(path: str) -> OSError:
 
 
 def _read_record(folder: Folder, record_name: str) -> bytes | None:
-    """Return the content of a record; None if the folder has no record."""
+    """Return the content of a record, or None if the folder has no record."""
     try:
         return folder.read(record_name, _MAX_RECORD_BYTES)
     except FileNotFoundError:
@@ -343,7 +348,7 @@ def _is_plain(path: str) -> bool:
 
 def files_by_skill(skills: Iterable[CompiledSkill]) -> dict[str, dict[str, HashedBytes]]:
     """
-    Return the files of each skill, by the name of the skill. A nested skill is part of the outer one.
+    Return the files of each skill, keyed by the skill's name. A nested skill is part of the outer one.
 
     Raises:
         FolderChangeError: If two skills have the same name.

@@ -1,8 +1,8 @@
 """
-Edits that change one member of a JSON file, and preserve every other byte.
+Edits that change one member in a JSON file, and preserve every other byte.
 
-The text can contain comments and trailing commas. In a copy, these are replaced with spaces, so that the
-`json` module can parse the copy and find the ends of values.
+The text can contain comments and trailing commas. They are replaced with spaces in a copy, so that the `json`
+module can parse the copy and find where values end.
 """
 
 import json
@@ -39,7 +39,7 @@ _decode: Final = json.JSONDecoder().raw_decode
 
 
 class _Member(NamedTuple):
-    """The start of a member, the start and end of its value, and the end of its comma (0 for no comma)."""
+    """The start of a member, the start and end of its value, and the end of its comma (0 if it has none)."""
 
     start: int
     value: int
@@ -57,7 +57,7 @@ class _Object(NamedTuple):
 
 def read(text: str) -> dict[str, Any]:
     """
-    Parse *text*; return an empty object if it is empty.
+    Parse *text*, or return an empty object if it is empty.
 
     Raises:
         FileEditError: If *text* is not a JSON object, apart from comments and trailing commas.
@@ -86,10 +86,10 @@ def set_entry(text: str, path: Sequence[str], value: Any) -> str:
             Text that `read` accepts.
 
         path:
-            The names that lead to the member. Missing objects on the path are created.
+            The names that lead to the member. Missing objects along the path are created.
 
         value:
-            The new value; None to remove the member.
+            The new value, or None to remove the member.
     """
     if not text.strip():
         return f"{json.dumps(_nest(path, value), indent=2, ensure_ascii=False)}\n"
@@ -110,7 +110,7 @@ def set_entry(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def _nest(path: Sequence[str], value: Any) -> Any:
-    """Wrap a value in nested objects, one for each name of a path."""
+    """Wrap a value in nested objects, one for each name in a path."""
     for name in reversed(path):
         value = {name: value}
     return value
@@ -124,7 +124,7 @@ def _blank_out(pattern: re.Pattern[str], text: str) -> str:
 
 
 def _parse_object(plain: str, bare: str, start: int) -> _Object:
-    """Parse the object at *start* of *plain*, which lacks the trailing commas of *bare*."""
+    """Parse the object at *start* in *plain*, which is *bare* without trailing commas."""
     members: dict[str, _Member] = {}
     position = _after_gap(plain, start + 1)
     while plain[position] != "}":
@@ -137,13 +137,13 @@ def _parse_object(plain: str, bare: str, start: int) -> _Object:
     return _Object(start, position, members)
 
 
-def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
+def _match_end(pattern: re.Pattern[str], text: str, start: int) -> int:
     match = pattern.match(text, start)
     return match.end() if match else start
 
 
 #: Return the position of the next token in text without comments, after whitespace and a comma or a colon.
-_after_gap: Final = partial(_end_of, _GAP)
+_after_gap: Final = partial(_match_end, _GAP)
 
 
 def _append_member(text: str, container: _Object, name: str, value: Any, unit: str) -> str:
@@ -153,17 +153,17 @@ def _append_member(text: str, container: _Object, name: str, value: Any, unit: s
     comma = trailing_comma = ""
     if container.members:
         *_, last = container.members.values()
-        end, position = last.end, _end_of(_COMMENTS_OF_LINE, text, last.comma or last.end)
+        end, position = last.end, _match_end(_COMMENTS_OF_LINE, text, last.comma or last.end)
         comma, trailing_comma = ("", ",") if last.comma else (",", "")
     else:
-        end = position = _end_of(_COMMENTS_AFTER, text, container.start + 1)
+        end = position = _match_end(_COMMENTS_AFTER, text, container.start + 1)
     member = f"{newline}{indent}{json.dumps(name)}: {_dump(value, text, indent, unit)}{trailing_comma}"
     closing = "" if "\n" in text[position : container.end] else f"{newline}{outer}"
     return f"{text[:end]}{comma}{text[end:position]}{member}{closing}{text[position:]}"
 
 
 def _remove_member(text: str, bare: str, container: _Object, member: _Member) -> str:
-    """Remove a member, with the whitespace before it and its comma."""
+    """Remove a member, its comma, and the whitespace before it."""
     start, end = len(text[: member.start].rstrip()), member.comma or member.end
     before = [sibling for sibling in container.members.values() if sibling.start < member.start]
     if len(container.members) == 1 and not text[end : container.end].strip():
@@ -183,7 +183,7 @@ def _dump(value: Any, text: str, indent: str, unit: str) -> str:
 
 
 def _indents(text: str, container: _Object) -> Iterator[str]:
-    """Yield the whitespace before each member that is the first on its line."""
+    """Yield the indentation of each member that is the first on its line."""
     end = container.start + 1
     for member in container.members.values():
         _, newline, before = text[end : member.start].rpartition("\n")

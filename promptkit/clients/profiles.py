@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from promptkit.errors.suggestions import nearest
 
-# If the configuration names clients, every command imports this module, so it must import little.
+# If the configuration names clients, every command imports this module, so it must import few other modules.
 
 #: Kinds of content.
 Kind: TypeAlias = Literal["text", "image", "recording", "document", "link", "unknown"]
@@ -24,10 +24,10 @@ class ClientConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
     """
     The paths of a client's configuration files, and the format of the servers in them.
 
-    Paths contain placeholders for folders: ``{home}``, ``{project}``, ``{config}`` for the platform's folder
-    of settings, and folders that environment variables can override. Values of an entry can be placeholders:
-    the ``{name}`` of the server, the ``{program}`` and the list of its ``{arguments}``, both of these as the
-    list ``{command}``, or the ``{url}`` of the server.
+    Paths contain placeholders for folders: ``{home}``, ``{project}``, ``{config}`` for the platform's
+    settings folder, and folders that environment variables can override. The values in an entry can be
+    placeholders: the server's ``{name}``, its ``{program}``, the list of the program's ``{arguments}``, the
+    program and its arguments as one list ``{command}``, or the server's ``{url}``.
 
     Args:
         user:
@@ -40,45 +40,48 @@ class ClientConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
             The template of an entry for a server that the client starts.
 
         url:
-            The template of an entry for a server over HTTP; None if the client does not support such servers.
+            The template of an entry for a server over HTTP, or None if the client does not support such
+            servers.
 
         project:
-            The project's configuration files, in order of preference; none if there is no project scope.
+            The project's configuration files, in order of preference. Empty if the client has no project
+            scope.
 
         windows:
-            The value of `user` on Windows, if different.
+            The value of *user* on Windows, if it is different there.
 
         format:
             The format of the files.
 
         instead_of_url:
-            A hint shown if *url* is None.
+            A hint for the user if *url* is None.
 
         token:
-            The settings of an entry with a URL that send a bearer token from an environment variable, with
-            ``{token_env}`` for the variable's name; empty if the client cannot send values of variables.
+            The settings with which an entry with a URL sends a bearer token from an environment variable.
+            ``{token_env}`` is the variable's name. Empty if the client cannot insert variables into headers.
 
         header_hint:
-            If *token* is empty, the reason and a hint for the user.
+            The reason why *token* is empty, and a hint for the user.
 
         programs:
             The names of the client's programs on the ``PATH``.
 
         home:
-            A folder that exists if the client is installed; by default the folder of the `user` file.
+            A folder that exists if the client is installed. By default, this is the folder of the *user*
+            file.
 
-        also_servers:
-            The keys of an alternative table of servers, which is used if it exists.
+        alternative_servers:
+            The keys that lead to an alternative table of servers, which is used if it exists.
 
         skills:
-            The folders of skills, by scope; empty if the client does not read skills from folders.
+            The skill folders, keyed by scope. Empty if the client does not read skills from folders.
 
         env:
-            The key in an entry for environment variables of a server that the client starts.
+            The key in an entry for the environment variables of a server that the client starts.
 
         project_folder:
-            How the configuration refers to the project's folder: with a variable of the client, or with a dot
-            if the client starts servers in that folder.
+            How the configuration refers to the project's folder: by a variable of the client, or by a dot if
+            the client starts servers in that folder.
     """
 
     user: tuple[str, ...]
@@ -96,7 +99,7 @@ class ClientConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
     )
     programs: tuple[str, ...] = ()
     home: str = ""
-    also_servers: tuple[str, ...] = ()
+    alternative_servers: tuple[str, ...] = ()
     skills: Mapping[Literal["user", "project"], str] = MappingProxyType({})
     env: str = "env"
     project_folder: str = "."
@@ -113,8 +116,8 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
         has_prompts:
             Whether the client supports prompts at all.
 
-        most_arguments:
-            The maximum number of arguments, because the client hides prompts with more; None if unlimited.
+        max_arguments:
+            The maximum number of arguments, or None for no limit. The client hides prompts with more.
 
         unsupported:
             The kinds of content that the client does not deliver.
@@ -136,41 +139,41 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             Whether each argument receives one word of the text that the user types.
 
         keeps_rest:
-            With `cuts_at_blanks`, whether the last argument receives all remaining words, which are lost
-            otherwise.
+            If *cuts_at_blanks* is True, whether the last argument receives all remaining words, which are
+            otherwise lost.
 
         fills_in_text:
-            Whether the client sends ``$1`` for the first argument, ``$2`` for the second and so on, and puts
-            the user's words into the text that it receives.
+            Whether the client sends ``$1`` for the first argument, ``$2`` for the second and so on, and then
+            inserts the user's words into the text that it receives.
 
         asks_for_all:
             Whether the client also asks for arguments that have defaults.
 
-        own_names:
-            Reserved names of arguments, which the client does not pass to prompts.
+        reserved_names:
+            The names of arguments that the client reserves, and does not pass to prompts.
 
         command:
-            What users type for a prompt, with ``{server}`` and ``{prompt}`` for the names; empty if this is
-            unknown, or if users choose prompts from a menu.
+            What users type to run a prompt, with ``{server}`` and ``{prompt}`` in place of the names. Empty
+            if this is unknown, or if users choose prompts from a menu.
 
         own_commands:
-            Names of the client's own commands, which users cannot type for a skill, nor for a prompt if
-            *command* does not contain the server.
+            The names of the client's own commands. A skill with such a name cannot be run, and neither can a
+            prompt, unless *command* contains the server's name.
 
         client_info:
             The names with which the client introduces itself to servers.
 
-        refuses_missing:
-            Whether the client itself rejects a prompt with missing required arguments, instead of asking the
-            user for the arguments.
+        rejects_missing:
+            Whether the client itself rejects a prompt if required arguments are missing, instead of asking
+            the user for them.
 
         configuration:
-            How promptkit adds servers to the client; None if users must do so themselves.
+            How promptkit adds servers to the client, or None if users must do so themselves.
     """
 
     title: str
     has_prompts: bool = True
-    most_arguments: int | None = None
+    max_arguments: int | None = None
     unsupported: tuple[Kind, ...] = ()
     effect: str = "omits"
     sends_first_only: bool = False
@@ -180,24 +183,24 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
     keeps_rest: bool = False
     fills_in_text: bool = False
     asks_for_all: bool = False
-    own_names: tuple[str, ...] = ()
+    reserved_names: tuple[str, ...] = ()
     command: str = ""
     own_commands: tuple[str, ...] = ()
     client_info: tuple[str, ...] = ()
-    refuses_missing: bool = False
+    rejects_missing: bool = False
     configuration: ClientConfiguration | None = None
 
     @property
     def hides_prompts(self) -> bool:
-        """Whether the client's own commands hide prompts of the same name."""
+        """Whether the client's own commands hide prompts with the same names."""
         return bool(self.own_commands and self.command) and "{server}" not in self.command
 
     @property
     def limitations(self) -> tuple[str, ...]:
-        """The limitations for prompts, each a phrase with the client as its subject: ``hides prompts``."""
+        """The limitations for prompts, as phrases whose subject is the client, such as ``hides prompts``."""
         if not self.has_prompts:
             return ("does not support prompts: it uses the tools that --tools adds",)
-        limit, names = self.most_arguments, ", ".join(map(repr, self.own_names))
+        limit, names = self.max_arguments, ", ".join(map(repr, self.reserved_names))
         applies = {
             f"hides prompts with more than {limit} argument{'' if limit == 1 else 's'}": limit is not None,
             f"{self.effect} {', '.join(f'{kind}s' for kind in self.unsupported)}": bool(self.unsupported),
@@ -209,17 +212,17 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             "gives each argument one word, and drops the rest": self.cuts_at_blanks and not self.keeps_rest,
             "never fills in optional arguments": self.fills_in_text,
             "also asks for arguments with defaults": self.asks_for_all,
-            f"does not pass on arguments named {names}": bool(self.own_names),
+            f"does not pass on arguments named {names}": bool(self.reserved_names),
         }
         return tuple(text for text, is_true in applies.items() if is_true)
 
 
-#: All clients, by the name that commands accept, in alphabetical order.
+#: All clients in alphabetical order, keyed by the names that commands accept.
 CLIENTS: Final[Mapping[str, ClientProfile]] = MappingProxyType(
     msgspec.toml.decode(get_data(__name__, "profiles.toml") or b"", type=dict[str, ClientProfile])
 )
 
-#: The clients that promptkit can be added to.
+#: The configurations of the clients to which promptkit can add servers, keyed by client name.
 INSTALLABLE: Final[Mapping[str, ClientConfiguration]] = MappingProxyType(
     {name: client.configuration for name, client in CLIENTS.items() if client.configuration is not None}
 )
@@ -227,7 +230,7 @@ INSTALLABLE: Final[Mapping[str, ClientConfiguration]] = MappingProxyType(
 
 class UnknownClientError(ValueError):
     """
-    A client is unknown.
+    The name of a client is unknown.
 
     Args:
         name:
@@ -244,7 +247,7 @@ class UnknownClientError(ValueError):
 
 
 def find_client(client_info_name: str) -> ClientProfile | None:
-    """Return the profile of the client that introduces itself by this name, or None if it is unknown."""
+    """Return the profile of the client that introduces itself with this name, or None if it is unknown."""
     return next((profile for profile in CLIENTS.values() if client_info_name in profile.client_info), None)
 
 
@@ -254,10 +257,10 @@ def get_client(name: str, known: Collection[str] | None = None) -> ClientProfile
 
     Args:
         name:
-            The name that commands accept.
+            The client's name, as commands accept it.
 
         known:
-            The valid names; all of `CLIENTS` by default.
+            The valid names. By default, these are all names in `CLIENTS`.
 
     Raises:
         UnknownClientError: If *name* is not valid.

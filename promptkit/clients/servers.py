@@ -1,4 +1,4 @@
-"""Servers to add to clients, and their entries in configurations."""
+"""Servers that are added to clients, and their entries in configurations."""
 
 import os
 import re
@@ -26,7 +26,7 @@ from promptkit.loader.targets import (
     with_path,
 )
 
-#: Characters that some clients reject in a name: Claude Code allows letters, digits, ``-`` and ``_``.
+#: Characters that some clients reject in a name. Claude Code allows only letters, digits, ``-`` and ``_``.
 _INVALID_CHARACTERS: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
 _PROGRAM: Final = re.compile(r"(?:.*[/\\])?promptkit(?:\.exe)?", re.IGNORECASE | re.DOTALL)
@@ -35,24 +35,24 @@ _UVX: Final = re.compile(r"(?:.*[/\\])?uvx(?:\.exe)?", re.IGNORECASE | re.DOTALL
 
 class InstalledServer(Struct, frozen=True):
     """
-    A server that the client starts, or that it reaches over HTTP.
+    A server that the client starts, or to which it connects over HTTP.
 
     Args:
         name:
             The server's name in the configuration.
 
         command:
-            The command that starts the server; empty if the client reaches the server by its URL.
+            The command that starts the server. Empty if the client connects to the server's URL.
 
         url:
-            The URL of the server; None if the client starts it.
+            The URL of the server, or None if the client starts the server.
 
         variables:
-            Additional environment variables of the server.
+            Additional environment variables for the server.
 
         token_env:
-            The environment variable of the client that contains the bearer token for the URL; None without a
-            token.
+            The client's environment variable that contains the bearer token for the URL, or None if the
+            server does not need a token.
     """
 
     name: str
@@ -99,8 +99,8 @@ def local_server(
     """
     Return a server that serves recipes and is started by the client.
 
-    The server runs with the current installation of promptkit or, in project scope, with the project's.
-    Clients start servers in another folder and environment, so paths are absolute or relative to the
+    The server uses the current installation of promptkit or, in project scope, the project's installation.
+    Clients start servers in a different folder and environment, so paths are absolute, or relative to the
     project's folder.
 
     Args:
@@ -114,28 +114,29 @@ def local_server(
             The configuration file for the server.
 
         variables:
-            Additional environment variables of the server.
+            Additional environment variables for the server.
 
     Raises:
-        LoadError: If a target does not exist, or is a module that can only be imported in the current folder.
+        LoadError: If a target does not exist, or is a module that can be imported only from the current
+            folder.
     """
     paths = (_locate_target(target, file) for target in targets)
-    return InstalledServer(name, (*_promptkit(file), "serve", *paths), variables=variables)
+    return InstalledServer(name, (*_promptkit_command(file), "serve", *paths), variables=variables)
 
 
 def default_name(targets: Sequence[str]) -> str:
-    """Return the default name of a server: the project folder of the first target, or the module."""
+    """Return a server's default name, from the project folder or the module of the first target."""
     _, first = split_prefix(targets[0])
     return to_server_name(os.path.basename(project_of(first) or first))  # noqa: PTH119 (it is text)
 
 
 def to_server_name(text: str) -> str:
-    """Convert a string to a valid server name, which has only letters, digits, ``-`` and ``_``."""
+    """Convert a string to a valid server name, which contains only letters, digits, ``-`` and ``_``."""
     return _INVALID_CHARACTERS.sub("-", text).strip("-")[:64] or "promptkit"
 
 
 def command_in(settings: ClientConfiguration, entry: Any) -> list[str] | None:
-    """Return the command of an entry; None if the entry has no command."""
+    """Return the command in an entry, or None if there is none."""
     command: list[str] = []
     for key, part in settings.stdio.items():
         value = entry.get(key) if isinstance(entry, Mapping) else None
@@ -147,25 +148,25 @@ def command_in(settings: ClientConfiguration, entry: Any) -> list[str] | None:
 
 
 def url_in(settings: ClientConfiguration, entry: Any) -> str | None:
-    """Return the URL of an entry; None if the entry has no URL."""
+    """Return the URL in an entry, or None if there is none."""
     parts = (settings.url or {}).items() if isinstance(entry, Mapping) else ()
     url = next((entry.get(key) for key, part in parts if part == "{url}"), None)
     return url if isinstance(url, str) else None
 
 
-def is_ours(settings: ClientConfiguration, entry: Any, url: str | None = None) -> bool:
+def was_added_by_promptkit(settings: ClientConfiguration, entry: Any, url: str | None = None) -> bool:
     """
     Return whether an entry was written by promptkit.
 
-    An entry with a URL counts only if the URL is *url*, because nothing else identifies it.
+    For an entry with a URL, return whether the URL is *url*, because nothing else identifies the entry.
     """
     if (entry_url := url_in(settings, entry)) is not None:
         return entry_url == url
-    return served_in(settings, entry) is not None
+    return serve_arguments_in(settings, entry) is not None
 
 
-def served_in(settings: ClientConfiguration, entry: Any) -> list[str] | None:
-    """Return the arguments of ``serve`` in an entry, or None if the entry does not start promptkit."""
+def serve_arguments_in(settings: ClientConfiguration, entry: Any) -> list[str] | None:
+    """Return the arguments of ``serve`` in an entry, or None if the entry does not run ``serve``."""
     match command_in(settings, entry) or []:
         case [_, "-m", "promptkit", "serve", *words]:
             return words
@@ -178,12 +179,12 @@ def served_in(settings: ClientConfiguration, entry: Any) -> list[str] | None:
 
 
 def variables_in(settings: ClientConfiguration, entry: Any) -> Mapping[str, Any]:
-    """Return the environment variables of an entry."""
+    """Return the environment variables in an entry."""
     variables = entry.get(settings.env) if isinstance(entry, Mapping) else None
     return variables if isinstance(variables, Mapping) else {}
 
 
-def _promptkit(file: ConfigurationFile) -> tuple[str, ...]:
+def _promptkit_command(file: ConfigurationFile) -> tuple[str, ...]:
     """Return a command that starts promptkit from any folder."""
     if uvx := uvx_command():
         return uvx if file.scope == "user" else ("uvx", *uvx[1:])
@@ -200,7 +201,7 @@ def _locate_target(target: str, file: ConfigurationFile) -> str:
     if locate_target(target) is not None:
         return with_path(target, file.format_path(name))
     if os.path.sep in name or not _is_installed(name):
-        reason = "it is neither a folder or file nor a module that a client can import"
+        reason = "it is neither a file or folder nor a module that a client can import"
         raise LoadError(target, f"{reason}{suggest(name)}")
     return target
 

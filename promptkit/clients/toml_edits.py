@@ -1,5 +1,5 @@
 """
-Line-based edits that change one table of a TOML file, and preserve every other line.
+Line-based edits that change one table in a TOML file, and preserve every other line.
 
 A line inside a long string can look like a heading. Therefore, callers must parse and verify the result.
 """
@@ -42,7 +42,7 @@ def set_entry(text: str, path: Sequence[str], table: Mapping[str, Any] | None) -
             The keys that lead to the table.
 
         table:
-            The new contents; None to remove the table.
+            The new contents of the table, or None to remove the table.
 
     Raises:
         TypeError: If *table* contains a value that is not JSON, such as a date.
@@ -51,9 +51,9 @@ def set_entry(text: str, path: Sequence[str], table: Mapping[str, Any] | None) -
     first, last = _find(lines, path) or (len(lines), len(lines))
     section = ""
     if table is not None:
-        settings = [f"{_key(key)} = {_format_value(value)}" for key, value in table.items()]
+        settings = [f"{_format_key(key)} = {_format_value(value)}" for key, value in table.items()]
         blank = [""] if first == len(lines) > 0 else []
-        heading = f"[{'.'.join(map(_key, path))}]"
+        heading = f"[{'.'.join(map(_format_key, path))}]"
         section = "".join(f"{line}{end}" for line in (*blank, heading, *settings))
     elif first and not lines[first - 1].strip():
         first -= 1
@@ -61,7 +61,7 @@ def set_entry(text: str, path: Sequence[str], table: Mapping[str, Any] | None) -
 
 
 def _find(lines: Sequence[str], path: Sequence[str]) -> tuple[int, int] | None:
-    """Return the range of lines of a table and its subtables; None if the table has no heading."""
+    """Return the range of a table's lines, including subtables, or None if the table has no heading."""
     keys = r"[ \t]*\.[ \t]*".join(f"[\"']?{re.escape(key)}[\"']?" for key in path)
     pattern = re.compile(rf"[ \t]*\[[ \t]*{keys}[ \t]*[.\]]")
     headings = [index for index, line in enumerate(lines) if _HEADING.match(line)]
@@ -69,18 +69,18 @@ def _find(lines: Sequence[str], path: Sequence[str]) -> tuple[int, int] | None:
     if start is None:
         return None
     end = next((index for index in headings if index > start and not pattern.match(lines[index])), len(lines))
-    # The comments before the next table belong to it.
+    # The comments before the next table belong to that table.
     while not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#"):
         end -= 1
     return start, end
 
 
 def _format_value(value: Any) -> str:
-    """Format a value; strings, numbers and lists have the same syntax as in JSON."""
+    """Format a value. Strings, numbers and lists have the same syntax as in JSON."""
     if not isinstance(value, Mapping):
         return json.dumps(value, ensure_ascii=False)
-    return f"{{ {', '.join(f'{_key(key)} = {_format_value(item)}' for key, item in value.items())} }}"
+    return f"{{ {', '.join(f'{_format_key(key)} = {_format_value(item)}' for key, item in value.items())} }}"
 
 
-def _key(text: str) -> str:
+def _format_key(text: str) -> str:
     return text if re.fullmatch("[A-Za-z0-9_-]+", text) else _format_value(text)

@@ -1,4 +1,4 @@
-"""The uvx command that restarts promptkit when the current environment is one that uv can delete."""
+"""The uvx command with which clients start promptkit if uv can delete the current environment."""
 
 import os
 import re
@@ -11,17 +11,17 @@ from typing import Final
 
 from promptkit.errors.distribution import DISTRIBUTION, requirement
 
-#: The folders of environments in uv's cache. Installed tools have other folders, which uv keeps.
+#: The folder names of environments in uv's cache. Installed tools are in other folders, which uv keeps.
 _CACHED: Final = re.compile(r"(archive|builds|environments)-v\d+")
 
-#: The extras that a server over stdio can need for its recipes or options, each with one of its packages.
+#: The extras that a stdio server can need for its recipes or options, each with one of its packages.
 _EXTRAS: Final = {"answers": "json_repair", "otel": "opentelemetry"}
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def is_temporary() -> bool:
-    """Return whether this process runs in an environment of uv's cache, which uv can delete at any time."""
+    """Return whether this process runs in an environment in uv's cache, which uv can delete at any time."""
     return bool(_CACHED.fullmatch(os.path.basename(os.path.dirname(os.path.realpath(sys.prefix)))))  # noqa: PTH119, PTH120 (text)
 
 
@@ -29,8 +29,8 @@ def uvx_command() -> tuple[str, ...]:
     """
     Return the uvx command that starts promptkit with the packages of this environment.
 
-    The command has ``--with`` for each further package of the environment, because recipes can import these
-    packages. The result is empty if this process does not run in an environment that uv can delete.
+    The command has the option ``--with`` for each further package in the environment, because recipes can
+    import these packages. The result is empty if uv does not delete the current environment.
     """
     if not is_temporary():
         return ()

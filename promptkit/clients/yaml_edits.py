@@ -1,5 +1,5 @@
 """
-Line-based edits that change one entry of a YAML file, and preserve every other line.
+Line-based edits that change one entry in a YAML file, and preserve every other line.
 
 A line inside a long string can look like a key. Therefore, callers must parse and verify the result.
 """
@@ -13,24 +13,24 @@ from typing import Any, Final
 
 from promptkit.files.edits import FileEditError, check, insert_lines, newline_of
 
-#: Maximum length of a file in characters; parsing that many takes about a second.
+#: Maximum length of a file, in characters. Parsing a file of this length takes about a second.
 _MAX_CHARACTERS: Final = 1 << 17
 
 #: Maximum nesting depth of collections. The parser needs a second for a thousand brackets.
 _MAX_DEPTH: Final = 50
 _TOO_DEEP: Final = "it is nested too deeply"
 
-#: A line width that is never reached, so that lines are not broken.
+#: A line width that no line reaches, so that lines are not wrapped.
 _WIDTH: Final = 1 << 20
 
 
 def read(text: str) -> dict[str, Any]:
     """
-    Parse *text*; return an empty mapping if it is empty.
+    Parse *text*, or return an empty mapping if it is empty.
 
     Raises:
-        FileEditError: If *text* is not a YAML mapping, is too long, or has aliases, which an edit could
-            change.
+        FileEditError: If *text* is not a YAML mapping, is too long or nested too deeply, or contains aliases,
+            whose targets an edit could change.
     """
     from ruamel.yaml import YAML  # slow to import
 
@@ -62,7 +62,7 @@ def _check_events(events: Iterable[Any]) -> None:
     for event in events:
         name = type(event).__name__
         depth += name.endswith("StartEvent") - name.endswith("EndEvent")
-        check(name != "AliasEvent", "it has aliases, whose targets would also change")
+        check(name != "AliasEvent", "it contains aliases, whose targets would also change")
         check(depth <= _MAX_DEPTH, _TOO_DEEP)
 
 
@@ -75,18 +75,18 @@ def set_entry(text: str, path: Sequence[str], value: Mapping[str, Any] | None) -
             Text that `read` accepts.
 
         path:
-            The key of the mapping of entries, and the key of the entry.
+            The key of the mapping that contains the entries, and the key of the entry.
 
         value:
-            The new value; None to remove the entry.
+            The new value, or None to remove the entry.
     """
     (parent, name), lines, newline = path, text.splitlines(keepends=True), newline_of(text)
     container = _find(lines, parent, 0, len(lines))
     if container is None:
         return insert_lines(text, _dump({parent: {name: value}}, 0, newline), "")
-    end = _end(lines, container)
+    end = _find_end(lines, container)
     index = _find(lines, name, container + 1, end)
-    first, last = (end, end) if index is None else (index, _end(lines, index))
+    first, last = (end, end) if index is None else (index, _find_end(lines, index))
     siblings = [line for line in (*lines[container + 1 : first], *lines[last:end]) if _has_content(line)]
     depth = _indent(lines[container]) + 2
     if value is None and not siblings:
@@ -100,15 +100,15 @@ def set_entry(text: str, path: Sequence[str], value: Mapping[str, Any] | None) -
 
 
 def _find(lines: Sequence[str], key: str, start: int, end: int) -> int | None:
-    """Return the line of a key in the mapping between two lines; None if the mapping lacks the key."""
+    """Return the index of a key's line in the mapping between two lines, or None if the key is missing."""
     inside = [index for index in range(start, end) if _has_content(lines[index])]
     pattern = re.compile(rf"[ ]*([\"']?){re.escape(key)}\1[ \t]*:\s")
     candidates = (index for index in inside if _indent(lines[index]) == _indent(lines[inside[0]]))
     return next((index for index in candidates if pattern.match(f"{lines[index]}\n")), None)
 
 
-def _end(lines: Sequence[str], index: int) -> int:
-    """Return the line after a key's value, excluding trailing comments and blank lines."""
+def _find_end(lines: Sequence[str], index: int) -> int:
+    """Return the index of the line after a key's value, which does not include trailing comments."""
     end, depth = index + 1, _indent(lines[index])
     for below in range(index + 1, len(lines)):
         if not _has_content(lines[below]):
@@ -129,7 +129,7 @@ def _indent(line: str) -> int:
 
 
 def _dump(value: Mapping[str, Any], depth: int, newline: str) -> str:
-    """Format a mapping."""
+    """Format a mapping as YAML, indented by *depth* spaces."""
     from ruamel.yaml import YAML
 
     writer, output = YAML(pure=True), StringIO()

@@ -98,9 +98,9 @@ def _lint_prompt(client: ClientProfile, prompt: CompiledPrompt) -> list[Diagnost
 
 def _lint_arguments(client: ClientProfile, prompt: CompiledPrompt, report: Report) -> None:
     arguments = prompt.arguments.ordered
-    if client.most_arguments is not None and len(arguments) > client.most_arguments:
+    if client.max_arguments is not None and len(arguments) > client.max_arguments:
         message = f"{client.title} hides it, because it has {len(arguments)} arguments"
-        most = f"{client.most_arguments} argument{'' if client.most_arguments == 1 else 's'}"
+        most = f"{client.max_arguments} argument{'' if client.max_arguments == 1 else 's'}"
         hint = f"write a prompt with at most {most} that calls it with values for the rest"
         report.add(Rule.HIDDEN_PROMPT, message, hint, "def")
     if client.cuts_at_blanks and not shows_form(client, prompt):
@@ -139,14 +139,14 @@ def _lint_argument(client: ClientProfile, argument: Argument, report: Report) ->
     if client.asks_for_all and not argument.required:
         message = f"{client.title} asks for {name!r}, though it has a default"
         report.add(Rule.UNFILLED_ARGUMENT, message, "remove its default, or the argument", name)
-    if name in client.own_names:
+    if name in client.reserved_names:
         message = f"{client.title} reserves the name {name!r} for itself"
         report.add(Rule.UNFILLED_ARGUMENT, message, f"choose another name, as in '{name}_name'", name)
 
 
 def shows_form(client: ClientProfile, prompt: CompiledPrompt) -> bool:
     """Return whether a client relies on the server's form for missing arguments of a prompt."""
-    return client.refuses_missing and prompt.elicit is not False
+    return client.rejects_missing and prompt.elicit is not False
 
 
 def typed_arguments(client: ClientProfile, arguments: Iterable[Argument]) -> tuple[Argument, ...]:

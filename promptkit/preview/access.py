@@ -1,4 +1,4 @@
-"""Access control, so that only a local browser that has opened the URL with the token can see the pages."""
+"""Access control: only a local browser that has opened the URL with the token can see the pages."""
 
 import hmac
 import secrets
@@ -49,18 +49,18 @@ _UNAUTHORIZED: Final = (
 
 class PageGuard:
     """
-    A guard that accepts only requests with the token, for an allowed host, from its own pages.
+    A guard that accepts only requests with the token, for an allowed host, from the preview's own pages.
 
     The first URL contains the token. The response sets a cookie with another secret, which scripts cannot
     read and other sites cannot send. A link on another page leads to a confirmation page, so that following
-    the link runs nothing.
+    the link does not run any prompts.
 
     Args:
         application:
             The guarded application.
 
         target:
-            The name of the target on the pages.
+            The name of the target to show on the pages.
 
         token:
             The token that a browser must present.
@@ -90,7 +90,7 @@ class PageGuard:
         await response(scope, receive, send_guarded)
 
     def _intercept(self, scope: Scope) -> Response | None:
-        """Return a response to send in place of the page; None to serve the page."""
+        """Return a response to send in place of the page, or None to serve the page."""
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
         if host not in self._hosts:

@@ -30,13 +30,13 @@ class TextView:
             The text, possibly truncated.
 
         formatted:
-            The text as formatted Markdown; None to show it as it is.
+            The text as formatted Markdown, or None to show the text as it is.
 
         length:
-            The number of characters of the whole text.
+            The number of characters in the whole text.
 
         url:
-            The URL of the whole text, for copying; None if the page shows the whole text.
+            The URL of the whole text, for copying, or None if the page shows the whole text.
     """
 
     raw: str
@@ -48,20 +48,20 @@ class TextView:
 @attrs.frozen
 class MediaView:
     """
-    An image, audio, or any other file.
+    An image, an audio file, or any other file.
 
     Args:
         kind:
-            How the page shows it: ``image``, ``audio`` or ``file``.
+            How the page shows the file: as ``image``, ``audio`` or ``file``.
 
         mime_type:
-            Its MIME type.
+            The MIME type.
 
         size:
-            Its size, formatted for users.
+            The size, formatted for users.
 
         url:
-            Its URL.
+            The URL of the content.
     """
 
     kind: MediaKind
@@ -77,13 +77,13 @@ class DocumentView:
 
     Args:
         uri:
-            Its URI.
+            The URI of the resource.
 
         mime_type:
-            Its MIME type, if known.
+            The MIME type, if known.
 
         content:
-            Its text or bytes.
+            The text or the bytes.
     """
 
     uri: str
@@ -98,22 +98,22 @@ class TurnView:
 
     Args:
         number:
-            Its number, starting at 1.
+            The number of the message, starting at 1.
 
         message:
             The message.
 
         kind:
-            The kind of its content: ``text``, ``resource``, ``link``, ``image``, ``audio`` or ``file``.
+            The kind of content: ``text``, ``resource``, ``link``, ``image``, ``audio`` or ``file``.
 
         content:
-            Its content.
+            The content.
 
         tokens:
-            The approximate number of tokens of its text; 0 if it has no text.
+            The approximate number of tokens in the text, or 0 if there is no text.
 
         redact:
-            Hides secrets in the text of a link.
+            A function that hides secrets in the text of a link.
     """
 
     number: int
@@ -125,7 +125,7 @@ class TurnView:
 
     @property
     def text(self) -> TextView | None:
-        """The text of the message, or of its document; None for other content."""
+        """The text of the message or of its document, or None for other content."""
         content = self.content.content if isinstance(self.content, DocumentView) else self.content
         return content if isinstance(content, TextView) else None
 
@@ -140,7 +140,7 @@ class ConversationBuilder:
             Stores media until browsers request them.
 
         redact:
-            Hides secrets in text.
+            A function that hides secrets in text.
     """
 
     media: MediaStore
@@ -155,7 +155,7 @@ class ConversationBuilder:
                 The workflow to show.
 
             full_turn:
-                The number of a turn to show in full; 0 for no turn.
+                The number of a turn to show in full, or 0 to truncate all turns.
         """
         turns = []
         for number, message in enumerate(workflow.shown, 1):
@@ -173,7 +173,7 @@ class ConversationBuilder:
                 The resource.
 
             max_length:
-                The maximum number of characters; None for all.
+                The maximum number of characters, or None to show all of them.
         """
         name, mime_type = self.redact(resource.uri), resource.mime_type
         if resource.text is None:

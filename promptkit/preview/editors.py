@@ -11,7 +11,7 @@ EDITORS: Final = ("cursor", "vscode", "vscode-insiders", "vscodium", "windsurf",
 
 
 def editor_url(editor: str, location: Location) -> str:
-    """Return the URL that opens a location in an editor; ``""`` if there is no such URL."""
+    """Return the URL that opens a location in an editor, or ``""`` if there is no such URL."""
     path = Path(location.file)
     if not (editor and path.is_absolute()):
         return ""

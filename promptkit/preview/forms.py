@@ -1,11 +1,11 @@
 """
-Forms: the fields of a prompt's arguments, and the submitted values as a client would send them.
+Forms: the fields for a prompt's arguments, and the submitted values as a client would send them.
 
 A field is sent under its argument's name. Related fields are sent under that name with a dot and a word, such
 as ``notes.file``, which cannot be an argument's name.
 
-One table lists the controls for each type. The first control whose value the browser sends back unchanged is
-used. If there is no such control, the value is stored but not shown.
+A table lists the controls for each type. A field uses the first control whose value browsers send back
+unchanged. If there is no such control, the value is stored but not shown.
 """
 
 import math
@@ -30,20 +30,20 @@ from promptkit.types.kinds import is_enumerable, is_list, members_of, plain
 from promptkit.types.parsing import reader_of
 from promptkit.types.unstructuring import can_be_sent, text_as_entered, text_of
 
-#: Controls that show the possible values, and therefore need no hint.
+#: Controls that show the possible values, and therefore do not need a hint.
 _SELF_EXPLANATORY: Final = frozenset({"radios", "select", "file"})
 
 #: Controls that contain the digest of a value instead of the value.
 _HIDDEN: Final = frozenset({"file", "stored"})
 
-#: Maximum length of a link's query in characters. Servers reject longer URLs, which are also unwieldy.
+#: Maximum length of a link's query string, in characters. Servers reject URLs that are too long.
 _MAX_QUERY: Final = 6_000
 
 #: Characters that browsers change, because they normalize carriage returns, and because pages cannot contain
 #: NUL or surrogates.
 _UNTYPEABLE: Final = re.compile("[\r\0\ud800-\udfff]")
 
-#: Maximum number of choices as radio buttons. More choices become a drop-down list.
+#: Maximum number of choices that are shown as radio buttons. More choices are shown as a drop-down list.
 _MAX_RADIOS: Final = 4
 
 #: The syntax of numbers that HTML inputs accept.
@@ -57,16 +57,16 @@ class Choice:
 
     Args:
         value:
-            The value to send; ``""`` to send no value.
+            The value to send, or ``""`` to send no value.
 
         label:
             The label for users.
 
         is_selected:
-            Whether it is selected.
+            Whether the choice is selected.
 
         represents:
-            The value that the choice represents, even if the browser sends no value for it.
+            The value that the choice represents, even if the browser does not send a value for it.
     """
 
     value: str
@@ -82,13 +82,13 @@ class Control:
 
     Args:
         kind:
-            The kind of field in ``fields.html``.
+            The kind of field, as defined in ``fields.html``.
 
         value:
-            Its text.
+            The text in the field.
 
         attributes:
-            Further HTML attributes.
+            Additional HTML attributes.
 
         choices:
             The choices, if any.
@@ -110,49 +110,49 @@ class Field:
             The argument's name.
 
         label:
-            Its title, or its name.
+            The argument's title or, if it has none, its name.
 
         key:
-            The suffix of the ids of its elements.
+            The suffix of the ids of the field's HTML elements.
 
         control:
-            Its control.
+            The control for the value.
 
         required:
             Whether a value is required.
 
         description:
-            What to enter.
+            A description of what to enter.
 
         examples:
             The author's examples, as a client sends them.
 
         errors:
-            The errors of its value.
+            The error messages for the value.
 
         has_completions:
             Whether values are suggested while the user types.
 
         is_empty_text:
-            Whether its value is ``""``; None if the argument does not accept ``""``.
+            Whether the value is ``""``, or None if the argument does not accept ``""``.
 
         accepts_file:
-            Whether its value can be read from a file.
+            Whether the value can be read from a file.
 
         accepts_files:
-            Whether its value can be read from several files.
+            Whether the value can be read from several files.
 
         upload:
             The upload, if any, even if its value cannot be sent.
 
         read_count:
-            How often its text was read from a file.
+            How many times the text has been read from a file.
 
         has_value:
-            Whether it has a value, in which case its errors are shown immediately.
+            Whether the field has a value. Its errors are then shown immediately.
 
         is_unknown:
-            Whether the prompt has no such argument.
+            Whether the prompt does not have this argument.
     """
 
     name: str
@@ -175,10 +175,10 @@ class Field:
     @property
     def shape(self) -> str:
         """
-        A checksum of everything about the control but the typed value.
+        A checksum of the control, excluding the value that the user has typed.
 
-        A page keeps a control whose shape is unchanged, because replacing it would disturb users while they
-        type.
+        If the shape of a control has not changed, the page keeps the control, because replacing it would
+        disturb users while they type.
         """
         control = self.control
         labels = [choice.label for choice in control.choices]
@@ -194,13 +194,13 @@ class Submission:
 
     Args:
         values:
-            The values by argument name, as a client would send them.
+            The values as a client would send them, keyed by argument name.
 
         uploads:
-            The uploads by argument name, including invalid ones.
+            The uploads, including invalid ones, keyed by argument name.
 
         read_counts:
-            How often text was read from a file, by argument name.
+            How many times text has been read from a file, keyed by argument name.
     """
 
     values: Mapping[str, str]
@@ -209,7 +209,7 @@ class Submission:
 
     @property
     def errors(self) -> tuple[InvalidArgument, ...]:
-        """The errors of uploads."""
+        """The errors for invalid uploads."""
         return tuple(
             InvalidArgument(name, upload.error) for name, upload in self.uploads.items() if upload.error
         )
@@ -219,7 +219,7 @@ def build_fields(
     arguments: Arguments, submission: Submission, store: UploadStore, errors: Iterable[InvalidArgument] = ()
 ) -> tuple[Field, ...]:
     """
-    Return the fields of a form: one for each argument, and one for each value without an argument.
+    Return the fields of a form: one for each argument, and one for each value of an unknown argument.
 
     Args:
         arguments:
@@ -232,7 +232,7 @@ def build_fields(
             A store for the values that no control can show.
 
         errors:
-            The errors of the values.
+            The errors for the values.
     """
     errors, values = tuple(errors), submission.values
     fields = [_build_field(argument, submission, store, errors) for argument in arguments.ordered]
@@ -278,10 +278,10 @@ def read_submission(arguments: Arguments, form: Any, store: UploadStore) -> Subm
 
 def build_query(arguments: Arguments, values: Mapping[str, str]) -> str:
     """
-    Return the query of a link that shows the same page.
+    Return the query string of a link that shows the same page.
 
-    The query omits secrets, uploads, and values that browsers would change or that would make the link too
-    long.
+    The query string omits secrets, uploads, values that browsers would change, and values that would make the
+    link too long.
 
     Args:
         arguments:
@@ -302,7 +302,7 @@ def build_query(arguments: Arguments, values: Mapping[str, str]) -> str:
 
 
 def _read_value(form: Any, name: str, arguments: Arguments) -> str | None:
-    """Return the submitted value of an argument, or None. The values of checkboxes are joined."""
+    """Return the submitted value of an argument, or None if there is none. Join the values of checkboxes."""
     argument, text = arguments.by_name.get(name), form.get(name)
     if argument is not None and _is_choice_list(argument):
         text = _join_choices(value for value in form.getlist(name) if isinstance(value, str) and value)
@@ -343,7 +343,7 @@ def _build_field(
 
 
 def _build_hint(argument: Argument, control: Control) -> str | None:
-    """Return the author's description, and the accepted values if the control does not show them."""
+    """Return the author's description, with the accepted values if the control does not show them."""
     arg = argument.arg
     if arg.env:
         return argument.description
@@ -366,30 +366,33 @@ def _build_unknown_field(name: str, value: str, errors: Iterable[InvalidArgument
 
 
 def _build_placeholder(argument: Argument) -> dict[str, str]:
-    """Return the attribute that shows the default while no value is entered."""
+    """Return the HTML attribute that shows the default until a value is entered."""
     default = argument.default
     if default is NO_DEFAULT or default is None or argument.arg.secret:
         return {}
     return {"placeholder": text_as_entered(default)} if can_be_sent(default) else {}
 
 
-#: Takes an argument and its value (``""`` for no value). Returns None if the control cannot show the value.
+#: Creates a control for an argument and its value (``""`` for no value). Returns None if the control cannot
+#: show the value.
 _ControlFactory: TypeAlias = Callable[[Argument, str], Control | None]
 
 
 def _build_control(argument: Argument, value: str | None) -> Control:
     """
-    Return the control of an argument.
+    Return the control for an argument.
 
     Args:
         argument:
             The argument.
 
         value:
-            Its value, as a client sends it; None if it is not given.
+            The value as a client sends it, or None if there is no value.
     """
     by_type = next((factories for matches, factories in _BY_TYPE if matches(argument)), ())
-    factories: tuple[_ControlFactory, ...] = (_password,) if argument.arg.secret else (*by_type, _line, _area)
+    factories: tuple[_ControlFactory, ...] = (
+        (_password_control,) if argument.arg.secret else (*by_type, _line_control, _area_control)
+    )
     controls = (factory(argument, value or "") for factory in factories)
     return next((control for control in controls if control is not None), Control("stored", value or ""))
 
@@ -400,14 +403,14 @@ def _accepts_file(argument: Argument, control: Control) -> bool:
 
 
 def _is_line_list(argument: Argument) -> bool:
-    """Return whether the argument is a list that is typed with one item per line."""
+    """Return whether the value of an argument is a list that users type with one item per line."""
     core = plain(argument.annotation, core=True)
     reader = reader_of(core) if is_list(core) else None
     return reader is not None and not reader.is_json
 
 
 def _accepts_json(argument: Argument) -> bool:
-    """Return whether the value of an argument must or can be JSON."""
+    """Return whether the value of an argument can be, or must be, JSON."""
     core = plain(argument.annotation, core=True)
     readers = map(reader_of, members_of(core) or [core])
     return any(reader is not None and reader.is_json for reader in readers)
@@ -419,39 +422,39 @@ def _is_typeable(text: str) -> bool:
 
 
 def _parse_value(argument: Argument, text: str) -> Any:
-    """Return the value of an argument, converted from text; None if the text is invalid."""
+    """Convert text to the value of an argument, or return None if the text is invalid."""
     with suppress(ConversionError):
         return argument.reader.read(text)
     return None
 
 
-def _line(_: Argument, value: str) -> Control | None:
-    return _single_line(value, {"type": "text"})
+def _line_control(_: Argument, value: str) -> Control | None:
+    return _one_line_control(value, {"type": "text"})
 
 
-def _password(_: Argument, value: str) -> Control | None:
-    return _single_line(value, {"type": "password", "autocomplete": "off"})
+def _password_control(_: Argument, value: str) -> Control | None:
+    return _one_line_control(value, {"type": "password", "autocomplete": "off"})
 
 
-def _single_line(value: str, attributes: Mapping[str, str]) -> Control | None:
+def _one_line_control(value: str, attributes: Mapping[str, str]) -> Control | None:
     return Control("line", value, attributes) if "\n" not in value and _is_typeable(value) else None
 
 
-def _text(argument: Argument, value: str) -> Control | None:
-    """Return a text area; None for an argument with completions, whose value is usually a one-line name."""
-    return None if argument.completer is not None else _area(argument, value)
+def _text_control(argument: Argument, value: str) -> Control | None:
+    """Return a text area, or None for an argument with completions, whose value usually has one line."""
+    return None if argument.completer is not None else _area_control(argument, value)
 
 
-def _area(_: Argument, value: str) -> Control | None:
+def _area_control(_: Argument, value: str) -> Control | None:
     return Control("area", value) if _is_typeable(value) else None
 
 
-def _file(_: Argument, value: str) -> Control | None:
+def _file_control(_: Argument, value: str) -> Control | None:
     return Control("file", value)
 
 
-def _number(argument: Argument, value: str) -> Control | None:
-    """Return a number input; None for a value that such an input cannot show."""
+def _number_control(argument: Argument, value: str) -> Control | None:
+    """Return a number input, or None for a value that such an input cannot show."""
     number = value.strip()
     if value and not _is_number(number):
         return None
@@ -464,12 +467,12 @@ def _is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None and math.isfinite(float(text))
 
 
-def _date(argument: Argument, value: str) -> Control | None:
+def _date_control(argument: Argument, value: str) -> Control | None:
     is_normalized = str(_parse_value(argument, value) or "") == value
     return Control("line", value, {"type": "date"}) if is_normalized else None
 
 
-def _choice(argument: Argument, value: str) -> Control | None:
+def _choice_control(argument: Argument, value: str) -> Control | None:
     if not _is_typeable(value):
         return None
     spellings = dict.fromkeys(filter(None, argument.reader.values))
@@ -493,8 +496,8 @@ def _item_type(argument: Argument) -> Any:
     return get_args(plain(argument.annotation, core=True))[0]
 
 
-def _checkboxes(argument: Argument, value: str) -> Control | None:
-    """Return checkboxes; None for a value that a browser would reorder or not send at all."""
+def _checkbox_control(argument: Argument, value: str) -> Control | None:
+    """Return checkboxes, or None for a value that a browser would change or not send at all."""
     reader = reader_of(_item_type(argument))
     spellings = list(filter(None, reader.values)) if reader is not None else []
     if not spellings or any(not _is_typeable(each) or re.search(r"[,\n]", each) for each in spellings):
@@ -513,7 +516,7 @@ def _join_choices(values: Iterable[str]) -> str:
 
 
 def _build_choice(argument: Argument, value: str, selected: str, default: str) -> Choice:
-    """Return one choice. Choosing the default sends no value, unless the user chose it explicitly before."""
+    """Return one choice. The default sends no value, unless the user has already chosen it explicitly."""
     meaning = argument.reader.meanings.get(value)
     label = f"{value}: {meaning}" if meaning else value
     if value != default:
@@ -522,14 +525,14 @@ def _build_choice(argument: Argument, value: str, selected: str, default: str) -
 
 
 def _find_default(argument: Argument, spellings: Mapping[str, None]) -> str:
-    """Return the spelling of the default among *spellings*; ``""`` if the argument has no default."""
+    """Return the default as one of *spellings* if possible, or ``""`` if the argument has no default."""
     if argument.required or not argument.has_default or argument.default is None:
         return ""
     return _find_spelling(argument, text_of(argument.default), spellings)
 
 
 def _find_spelling(argument: Argument, text: str, spellings: Mapping[str, None]) -> str:
-    """Return the spelling that stands for the same value as *text*; if there is none, return *text*."""
+    """Return the spelling that represents the same value as *text*, or *text* if there is none."""
     value = _parse_value(argument, text) if text and text not in spellings else None
     if value is None:
         return text
@@ -540,18 +543,18 @@ def _find_spelling(argument: Argument, text: str, spellings: Mapping[str, None])
     return next(matches, text)
 
 
-def _has_type(*kinds: type) -> Callable[[Argument], bool]:
-    return lambda argument: plain(argument.annotation, core=True) in kinds
+def _type_matcher(*types: type) -> Callable[[Argument], bool]:
+    return lambda argument: plain(argument.annotation, core=True) in types
 
 
-#: The controls of each type, in order of preference. All other types, and values that none of these controls
-#: can show, use a line of text.
+#: The controls for each type, in order of preference. For all other types, and for values that none of these
+#: controls can show, a line of text or a text area is used.
 _BY_TYPE: Final[tuple[tuple[Callable[[Argument], bool], tuple[_ControlFactory, ...]], ...]] = (
-    (lambda argument: is_enumerable(plain(argument.annotation, core=True)), (_choice,)),
-    (_has_type(str), (_text,)),
-    (_has_type(int, float, Decimal), (_number,)),
-    (_has_type(date), (_date,)),
-    (lambda argument: argument.takes_bytes, (_file,)),
-    (_is_choice_list, (_checkboxes, _area)),
-    (lambda argument: _is_line_list(argument) or _accepts_json(argument), (_area,)),
+    (lambda argument: is_enumerable(plain(argument.annotation, core=True)), (_choice_control,)),
+    (_type_matcher(str), (_text_control,)),
+    (_type_matcher(int, float, Decimal), (_number_control,)),
+    (_type_matcher(date), (_date_control,)),
+    (lambda argument: argument.takes_bytes, (_file_control,)),
+    (_is_choice_list, (_checkbox_control, _area_control)),
+    (lambda argument: _is_line_list(argument) or _accepts_json(argument), (_area_control,)),
 )

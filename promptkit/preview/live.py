@@ -47,20 +47,21 @@ class CatalogVersion:
             The number of the version, starting at 0.
 
         added:
-            The new prompts, resources and skills, by name or URI.
+            The names or URIs of new prompts, resources and skills.
 
         removed:
-            The removed prompts, resources and skills.
+            The names or URIs of removed prompts, resources and skills.
 
         changed:
-            The prompts with a changed function or listing, and the skills with changed files.
+            The names of prompts with a changed function or listing, and the URIs of skills with changed
+            files.
 
         before:
-            The catalog before the last save; None at first.
+            The catalog before the last save, or None in the first version.
 
         calls:
-            Calls authors' functions. A call that hangs in an older version does not block calls in this
-            version.
+            Runs the calls to authors' functions. A call that hangs in an older version does not block calls
+            in this version.
     """
 
     catalog: Catalog
@@ -80,7 +81,7 @@ class CatalogVersion:
 
     @cached_property
     def load_errors(self) -> str:
-        """A message about files that failed to load, whose old prompts remain; ``""`` if no file failed."""
+        """A message about files that failed to load, whose old prompts are still served, or ``""``."""
         errors = [diagnostic for diagnostic in self.diagnostics if not diagnostic.is_ignorable]
         files = dict.fromkeys(PurePath(diagnostic.location.file).name for diagnostic in errors)
         count = f"{len(errors)} error{'' if len(errors) == 1 else 's'}"
@@ -106,7 +107,7 @@ class CatalogVersion:
 
     @cached_property
     def diagnostics(self) -> Sequence[Diagnostic]:
-        """The diagnostics, errors first."""
+        """The diagnostics, with errors first."""
         return sorted(
             self.catalog.diagnostics, key=lambda diagnostic: diagnostic.severity is not Severity.ERROR
         )
@@ -117,7 +118,7 @@ class CatalogVersion:
 
     @cached_property
     def tags(self) -> Sequence[str]:
-        """The tags of prompts, most frequent first."""
+        """The tags of the prompts, with the most frequent tags first."""
         return [
             tag
             for tag, _ in Counter(tag for prompt in self.catalog.prompts for tag in prompt.tags).most_common()
@@ -180,7 +181,7 @@ class LiveCatalog:
             The first catalog.
 
         identity:
-            The identity of the server of these recipes.
+            The identity of the server that serves the catalog.
     """
 
     def __init__(self, catalog: Catalog, identity: ServerInfo = UNKNOWN) -> None:
@@ -196,13 +197,13 @@ class LiveCatalog:
         return self._newest
 
     def publish(self, catalog: Catalog) -> None:
-        """Replace the catalog. Thread-safe."""
+        """Replace the catalog. This method is thread-safe."""
         with self._lock:
             self._newest = self._newest.next_version(catalog)
             self._wake()
 
     def report(self, catalog: Catalog) -> None:
-        """Show the diagnostics of a catalog, but continue to serve the current one. Thread-safe."""
+        """Show a catalog's diagnostics, but continue to serve the current one. This method is thread-safe."""
         served = self._newest.catalog
         if catalog.diagnostics != served.diagnostics:
             self.publish(served.with_diagnostics(catalog.diagnostics))
@@ -215,7 +216,7 @@ class LiveCatalog:
 
     async def versions(self, seen: int) -> AsyncIterator[CatalogVersion | None]:
         """
-        Yield each version later than *seen*, and None as a keep-alive. Superseded versions are skipped.
+        Yield each version after *seen*, and None as a keep-alive. Superseded versions are skipped.
 
         Args:
             seen:
@@ -247,7 +248,7 @@ def _index_items(catalog: Catalog) -> Mapping[str, object]:
 
 
 def _index_skills(catalog: Catalog) -> Mapping[str, object]:
-    """Return the files of each skill by its URI."""
+    """Return the files of each skill, keyed by the skill's URI."""
     return {skill.uri_template: skill.files for skill in catalog.skills}
 
 
@@ -259,7 +260,7 @@ def _fingerprint(prompt: CompiledPrompt) -> tuple[object, ...]:
 
 
 def _without_lines(code: object) -> object:
-    """Return the parts of a code object, without line numbers; or the repr of any other constant."""
+    """Return the parts of a code object without line numbers, or the repr of any other constant."""
     if not isinstance(code, CodeType):
         return repr(code)
     return code.co_code, code.co_names, [_without_lines(constant) for constant in code.co_consts]

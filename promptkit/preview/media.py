@@ -21,13 +21,13 @@ from promptkit.language.media import AUDIO_TYPES, IMAGE_TYPES
 
 T = TypeVar("T")
 
-#: How browsers show bytes: as ``image``, as ``audio``, or as ``file``, which users can only download.
+#: How browsers show bytes: as an ``image``, as ``audio``, or as a ``file``, which users can only download.
 MediaKind: TypeAlias = Literal["image", "audio", "file"]
 
 #: Maximum size of all stored media; the oldest are evicted first.
 _MAX_MEDIA_BYTES: Final = 256 * 1024 * 1024
 
-#: Prevents documents from running or fetching anything, whatever they contain.
+#: A content security policy that prevents documents from running or fetching anything.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 #: Types that browsers show as images. Images, even SVG images, cannot run scripts.
@@ -35,7 +35,7 @@ _IMAGES: Final = IMAGE_TYPES | {"image/svg+xml", "image/bmp", "image/avif"}
 
 
 def classify_media(mime_type: str) -> MediaKind:
-    """Return how browsers show bytes of a type."""
+    """Return how browsers show bytes of a MIME type."""
     return "image" if mime_type in _IMAGES else "audio" if mime_type in AUDIO_TYPES else "file"
 
 
@@ -55,7 +55,7 @@ class BoundedStore(Generic[T]):
         self._lock = Lock()
 
     def put(self, key: str, value: T, size: int) -> None:
-        """Store a value of the given size, unless the key is present."""
+        """Store a value of the given size, unless there is already a value for the key."""
         with self._lock:
             if key not in self._values:
                 self._values[key] = value, size
@@ -66,7 +66,7 @@ class BoundedStore(Generic[T]):
                 self._size -= evicted_size
 
     def get(self, key: str) -> T | None:
-        """Return a value; None if it was evicted or never stored."""
+        """Return a value, or None if it was evicted or never stored."""
         with self._lock:
             if key not in self._values:
                 return None
@@ -75,7 +75,7 @@ class BoundedStore(Generic[T]):
 
 
 class MediaStore:
-    """A thread-safe store of bytes by digest, so that the same content always has the same URL."""
+    """A thread-safe store of bytes, keyed by digest so that the same content always has the same URL."""
 
     def __init__(self) -> None:
         self._store: BoundedStore[tuple[bytes, str]] = BoundedStore(_MAX_MEDIA_BYTES)
@@ -91,7 +91,7 @@ class MediaStore:
         return self.store(text.encode(errors="replace"), "text/plain")
 
     def build_response(self, digest: str) -> Response:
-        """Return the content of a digest as a response. Browsers show media, and download anything else."""
+        """Return a response with the content for a digest. Browsers show media, and download other files."""
         entry = self._store.get(digest)
         if entry is None:
             return Response("This rendering has expired. Render the prompt again.", 404)
@@ -103,13 +103,13 @@ class MediaStore:
         return Response(data, media_type=mime_type, headers=headers)
 
 
-#: Maximum size of the files of one field in bytes. forms.js checks it before it sends files.
+#: Maximum total size of the files in one field, in bytes. forms.js checks the size before it sends files.
 MAX_UPLOAD_SIZE: Final = 4 * 1024 * 1024
 
 #: Maximum size of a whole form with several files and text, in bytes.
 _MAX_FORM_SIZE: Final = 8 * MAX_UPLOAD_SIZE
 
-#: Maximum size of all stored uploads, in characters.
+#: Maximum total size of all stored uploads, in characters.
 _MAX_UPLOAD_CHARS: Final = 256 * 1024 * 1024
 
 _TOO_LARGE: Final = f"is too large: the preview accepts files of up to {MAX_UPLOAD_SIZE // 1024**2} MiB"
@@ -127,19 +127,19 @@ class Upload:
 
     Args:
         value:
-            The value that a client would send; None if it cannot be sent.
+            The value that a client would send, or None if it cannot be sent.
 
         files:
-            The names of the files; empty for a value that was not read from a file.
+            The names of the files. Empty for a value that was not read from a file.
 
         size:
-            The size of the files, or of the value as it is sent, in bytes.
+            The total size of the files, or the size of the value as it is sent, in bytes.
 
         error:
-            Why the value cannot be sent, as a phrase whose subject is the argument; None if it can be sent.
+            Why the value cannot be sent, as a phrase whose subject is the argument. None if it can be sent.
 
         digest:
-            The digest that the form contains instead of the value; ``""`` until the upload is stored.
+            The digest that the form contains instead of the value. ``""`` until the upload is stored.
     """
 
     value: str | None
@@ -158,7 +158,7 @@ class Upload:
 
 
 class UploadStore:
-    """A thread-safe store of uploads by digest."""
+    """A thread-safe store of uploads, keyed by digest."""
 
     def __init__(self) -> None:
         self._store: BoundedStore[Upload] = BoundedStore(_MAX_UPLOAD_CHARS)
@@ -177,7 +177,7 @@ class UploadStore:
 
     def collect(self, arguments: Arguments, form: Any) -> dict[str, Upload]:
         """
-        Return the uploads of a form by argument name.
+        Return the uploads in a form, keyed by argument name.
 
         Args:
             arguments:
@@ -191,9 +191,9 @@ class UploadStore:
 
     def _find_upload(self, argument: Argument, form: Any) -> Upload | None:
         """
-        Return the upload of an argument; None if there is none.
+        Return the upload for an argument, or None if there is none.
 
-        The upload has the content of the files, an error if they are too large, or a stored value.
+        The upload contains the content of the files, an error if they are too large, or a stored value.
         """
         files = form.getlist(f"{argument.name}.file")
         # Browsers send an empty file field as a file without a name.
@@ -213,7 +213,8 @@ async def open_form(request: Request) -> AsyncIterator[FormData]:
     Yield the form of a request.
 
     Raises:
-        HTTPException: If the form is too large, or has no Content-Length. Such a form is not read.
+        HTTPException: If the form is too large, or if the request has no Content-Length. The form is then
+            not read.
     """
     length = request.headers.get("content-length")
     if length is None or parse_number(length) > _MAX_FORM_SIZE:
@@ -223,7 +224,7 @@ async def open_form(request: Request) -> AsyncIterator[FormData]:
 
 
 def parse_number(text: object) -> int:
-    """Return the number that a browser sent; 0 if it is invalid."""
+    """Return the number that a browser sent, or 0 if it is invalid."""
     return int(text) if isinstance(text, str) and re.fullmatch(r"-?[0-9]{1,15}", text) else 0
 
 

@@ -48,13 +48,13 @@ class CaseView:
             The case.
 
         rendering:
-            Its outcome.
+            The rendering of the case, which is its outcome.
 
         mismatch:
-            How the outcome differs from the expected outcome; None if they agree.
+            How the outcome differs from the expected outcome, or None if it does not.
 
         expected_error:
-            The message of the expected error; None if the case expects no error.
+            The message of the error that occurred as expected, or None if there is no such error.
 
         turns:
             The turns of the conversation.
@@ -76,7 +76,7 @@ def choose_initial_values(prompt: CompiledPrompt, name: str | None = None) -> Ma
             The prompt.
 
         name:
-            The name of a case; None for the first case without an expected error, or the first example.
+            The name of a case. None selects the first case without an expected error, or the first example.
     """
     saved = iterate_sendable(prompt.saved())
     if name is not None:
@@ -93,7 +93,7 @@ async def render_cases(calls: LimitedCalls, prompt: CompiledPrompt, media: Media
 
     Args:
         calls:
-            Calls authors' functions.
+            Runs the calls to authors' functions.
 
         prompt:
             The prompt.
@@ -114,8 +114,8 @@ async def render_cases(calls: LimitedCalls, prompt: CompiledPrompt, media: Media
     return views
 
 
-#: Form parameters for actions: show one turn in full, render the prompt's defaults, open a tab, use the
-#: values of a case, name a new case. No argument can have such a name.
+#: Form parameters for actions: show one turn in full, render a prompt with its defaults, open a tab, use the
+#: values of a case, and name a new case. Arguments cannot have these names.
 SHOW_ALL: Final = "show-all"
 _RENDER: Final = "render-now"
 _TAB: Final = "open-tab"
@@ -125,13 +125,13 @@ _CASE_NAME: Final = "case-name"
 #: The tab that is initially open.
 _FIRST_TAB: Final = "conversation"
 
-#: The labels of the tabs other than the conversation, by their name in URLs.
+#: The labels of the tabs other than the conversation, keyed by their names in URLs.
 PANELS: Final = {"cases": "Cases", "changes": "Changes", **TABS}
 
-#: Maximum time in seconds that a page waits for its prompt. A slower rendering is shown once it is complete.
+#: Maximum time that a page waits for its prompt, in seconds. A slower rendering is shown once it is complete.
 _PAGE_TIMEOUT_S: Final = 0.2
 
-#: Time in seconds within which the page must request a slow rendering.
+#: Time within which the page must request a slow rendering, in seconds.
 _REQUESTED_WITHIN_S: Final = 10.0
 
 #: The key of a rendering: its version, its prompt, and its values.
@@ -141,20 +141,20 @@ _RenderingKey: TypeAlias = tuple[int, str, frozenset[tuple[str, str]]]
 @attrs.frozen
 class Endpoints:
     """
-    Handles the requests for some pages.
+    The base class of objects that handle the requests for some pages.
 
     Args:
         live:
-            The served catalogs.
+            The served catalog in its newest version.
 
         targets:
-            The targets as the pages show them.
+            The targets, which the pages show.
 
         media:
             Stores media until browsers request them.
 
         editor:
-            The URL scheme that opens a location in an editor; ``""`` for no such links.
+            The URL scheme that opens a location in an editor, or ``""`` to omit such links.
     """
 
     _live: LiveCatalog
@@ -163,14 +163,14 @@ class Endpoints:
     _editor: str
 
     def _get_version(self, request: Request) -> CatalogVersion:
-        """Return the catalog version of a request, which stays the same until the response."""
+        """Return the catalog version for a request, which stays the same until the response is sent."""
         if not hasattr(request.state, "version"):
             request.state.version = self._live.newest
         version: CatalogVersion = request.state.version
         return version
 
     def _render_page(self, request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
-        """Render a page, or a part of one."""
+        """Render a page or a part of a page."""
         common = {"version": self._get_version(request), "target": " ".join(self._targets), "status": status}
         return HTMLResponse(render_template(template, self._editor, **common, **values), status)
 
@@ -178,14 +178,14 @@ class Endpoints:
 @attrs.frozen
 class PromptPages(Endpoints):
     """
-    Handles the requests for the pages of prompts.
+    Handles the requests for prompt pages.
 
     Args:
         live, targets, media, editor:
             See `Endpoints`.
 
         comparisons:
-            Compares the text of cases with earlier versions.
+            Compares the text of cases with their text in an earlier version.
     """
 
     _comparisons: Comparisons
@@ -207,7 +207,7 @@ class PromptPages(Endpoints):
         return self._render_page(request, "prompt.html", panels=PANELS, tab=tab, **context)
 
     async def render(self, request: Request) -> Response:
-        """Update the page of a prompt after a change of its form."""
+        """Update the page of a prompt after a change in its form."""
         prompt, version = self._find_prompt(request), self._get_version(request)
         async with open_form(request) as form:
             submission = read_submission(prompt.arguments, _argument_values(form), self._uploads)
@@ -223,7 +223,7 @@ class PromptPages(Endpoints):
         return response
 
     async def complete(self, request: Request) -> Response:
-        """Return the suggestions for an argument while users type."""
+        """Return suggestions for an argument while the user types."""
         version, prompt = self._get_version(request), self._find_prompt(request)
         argument = request.path_params["argument"]
         async with open_form(request) as form:
@@ -236,7 +236,7 @@ class PromptPages(Endpoints):
             completion = await cancel_on_disconnect(request, call)
         except (CancelledError, ClientDisconnect):
             raise
-        except BaseException as error:  # noqa: BLE001 (authors raise anything)
+        except BaseException as error:  # noqa: BLE001 (authors' code can raise anything)
             message = describe_failure(f"completing {argument!r}", error)
             error_message = Redactor.of(prompt.arguments, values).redacted(message)
         return self._render_page(request, "completions.html", completion=completion, error=error_message)
@@ -289,7 +289,7 @@ class PromptPages(Endpoints):
         return self._render_page(request, "tab.html", prompt=prompt, content=content, media=self._media)
 
     def _initial_submission(self, prompt: CompiledPrompt, query: QueryParams) -> Submission:
-        """Return the initial values of a form, from the URL or otherwise from a case or an example."""
+        """Return the initial values of a form: from the URL or, if it has none, from a case or an example."""
         case, values = query.get(_CASE), _argument_values(query)
         if case is None and values:
             return read_submission(prompt.arguments, values, self._uploads)
@@ -333,7 +333,7 @@ class PromptPages(Endpoints):
         prompt, workflow = rendering.prompt, rendering.workflow
         builder = ConversationBuilder(self._media, rendering.redact)
         full_turn, turns = parse_number(form.get(SHOW_ALL)), list[TurnView]()
-        # On threads, because this takes a while for long text.
+        # Use threads, because this takes a while for long text.
         fields = await to_thread(
             build_fields, prompt.arguments, submission, self._uploads, rendering.argument_errors
         )
@@ -367,6 +367,6 @@ def _rendering_key(version: CatalogVersion, prompt: CompiledPrompt, form: Submis
 
 
 def _argument_values(form: FormData | QueryParams) -> FormData:
-    """Return the values of a form or a link, without the parameters for actions."""
+    """Return the argument values in a form or a link, without the parameters for actions."""
     reserved = (SHOW_ALL, _RENDER, _TAB, _CASE, _CASE_NAME)
     return FormData([pair for pair in form.multi_items() if pair[0] not in reserved])

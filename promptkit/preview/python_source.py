@@ -1,4 +1,4 @@
-"""Source that saves the values of a form as a case, to copy or to write into the prompt's file."""
+"""Source code that saves the values of a form as a case, to copy or to write into the prompt's file."""
 
 import json
 import re
@@ -22,7 +22,7 @@ _FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | 
 
 
 def build_case_source(rendering: Rendering) -> str:
-    """Return the source that saves the values of a form as a case, to paste into the prompt's file."""
+    """Return source code that saves the values of a form as a case, to paste into the prompt's file."""
     prompt, modules = rendering.prompt, set[str]()
     if prompt.location.file.endswith(".md"):
         return f"cases:\n{_build_case_lines(rendering, 'a name')}"
@@ -37,16 +37,16 @@ def _build_case_call(rendering: Rendering, variable: str, name: str, modules: se
 
     Args:
         rendering:
-            The rendering, with its values.
+            The rendering, with the values to save.
 
         variable:
-            The variable of the prompt.
+            The variable that holds the prompt.
 
         name:
             The name of the case.
 
         modules:
-            A set to which the modules that the call needs, for secrets and files, are added.
+            A set to which the modules are added that the call needs to read secrets and files.
     """
     modules = set() if modules is None else modules
     arguments = [argument for argument in rendering.values if argument in rendering.prompt.arguments.by_name]
@@ -57,7 +57,7 @@ def _build_case_call(rendering: Rendering, variable: str, name: str, modules: se
 
 
 def _build_case_lines(rendering: Rendering, name: str) -> str:
-    """Return the lines of one case in front matter, below ``cases:``. *name* is inserted unchanged."""
+    """Return the lines for one case in front matter, below ``cases:``. *name* is inserted unchanged."""
     arguments = rendering.prompt.arguments
     values = {
         name: value
@@ -69,7 +69,7 @@ def _build_case_lines(rendering: Rendering, name: str) -> str:
 
 
 def build_case_table(rendering: Rendering) -> str:
-    """Return the table of ``cases.toml`` that saves the values of a form as a case of a server's prompt."""
+    """Return the table for ``cases.toml`` that saves the values of a form as a case of a server's prompt."""
     # JSON strings are valid in TOML, except for DEL.
     texts = {name: _toml_text(value) for name, value in rendering.values.items()}
     lines = [f"{_toml_text(name)} = {text}" for name, text in texts.items()]
@@ -80,19 +80,19 @@ def _toml_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def variable_name(name: str) -> str:
+def secret_variable_name(name: str) -> str:
     """Return the name of the environment variable for a secret argument."""
     return name.upper()
 
 
 def _format_argument(rendering: Rendering, name: str, modules: set[str]) -> str:
     """
-    Return the expression for an argument as a client sends it, and add the imports it needs to *modules*.
+    Return an expression for an argument as a client sends it, and add the modules it needs to *modules*.
     """
     arguments, upload = rendering.prompt.arguments, rendering.uploads.get(name)
     if name in arguments.secret:
         modules.add("os")
-        return f'os.environ["{variable_name(name)}"]'
+        return f'os.environ["{secret_variable_name(name)}"]'
     if upload is None or not upload.files:
         return _literal(rendering.redact(rendering.values[name]))
     modules.add("pathlib")
@@ -106,7 +106,7 @@ def _format_argument(rendering: Rendering, name: str, modules: set[str]) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return *text* as a literal, with invisible characters escaped."""
+    """Return *text* as a string literal, with invisible characters escaped."""
     return escape_invisible(json.dumps(text, ensure_ascii=False))
 
 
@@ -119,22 +119,23 @@ def _format_call(begin: str, pairs: list[str]) -> list[str]:
 
 
 class CaseNotSavedError(PromptkitError):
-    """The values cannot be saved as a case; the message gives the reason."""
+    """The values cannot be saved as a case. The message gives the reason."""
 
 
 def save_case(rendering: Rendering, name: str) -> None:
     """
-    Write the values of a rendering as a case into the file of its prompt.
+    Save the values of a rendering as a case in the prompt's file.
 
     Args:
         rendering:
-            The rendering, or the errors of its arguments.
+            The rendering, which can have failed.
 
         name:
             The name of the case.
 
     Raises:
-        CaseNotSavedError: If the name is taken, a value cannot be written, or the file cannot be edited.
+        CaseNotSavedError: If the name is empty or taken, if the values are invalid or contain secrets or
+            files, or if the prompt's file cannot be edited.
     """
     prompt, name = rendering.prompt, " ".join(name.split())
     if not name:
@@ -161,10 +162,10 @@ def save_case(rendering: Rendering, name: str) -> None:
 
 
 def _add_call(text: str, rendering: Rendering, name: str) -> str:
-    """Return the Python source with a call at its end that declares the case."""
+    """Return the Python source code with a call at its end that declares the case."""
     variable = _variable_of(rendering.prompt)
     if variable is None:
-        msg = "no variable in its file holds the prompt: copy the source below"
+        msg = "no variable in the prompt's file holds the prompt: copy the source below"
         raise CaseNotSavedError(msg)
     call = _build_case_call(rendering, variable, name)
     follows_case = ".case" in text.rstrip().rpartition("\n\n")[2]
@@ -172,7 +173,7 @@ def _add_call(text: str, rendering: Rendering, name: str) -> str:
 
 
 def _variable_of(prompt: CompiledPrompt) -> str | None:
-    """Return the variable that holds a prompt in its module; None if there is none."""
+    """Return the variable that holds a prompt in its module, or None if there is no such variable."""
     function = prompt.renderer.function
     names = getattr(function, "__globals__", {})
     owned = (key for key, value in names.items() if isinstance(value, Prompt) and value.function is function)
@@ -190,7 +191,7 @@ def _add_field(text: str, rendering: Rendering, name: str) -> str:
     if cases is None:
         edited = f"{head}cases:\n{lines}\n"
     elif cases[1] not in ("", "#"):
-        msg = "its cases are on one line: copy the source below"
+        msg = "the cases in the front matter are on one line: copy the source below"
         raise CaseNotSavedError(msg)
     else:
         edited = f"{head[: cases.end()]}{lines}\n{head[cases.end() :]}"

@@ -1,4 +1,4 @@
-"""Calls to authors' functions, which render a prompt with the values of a form or read a resource."""
+"""Calls to authors' functions: rendering a prompt with the values of a form, and reading a resource."""
 
 import asyncio
 from collections import defaultdict
@@ -61,7 +61,7 @@ class LimitedCalls:
         self, key: Hashable, function: Callable[[], T | Coroutine[Any, Any, T]], max_seconds: float
     ) -> T:
         """
-        Call an author's function, after waiting until fewer calls with the same key are running.
+        Call an author's function, but first wait until few enough calls with the same key are running.
 
         Args:
             key:
@@ -96,7 +96,7 @@ async def call(
     Call an author's function on a new thread.
 
     On timeout, or when the page disconnects, asynchronous code is cancelled, and synchronous code is stopped
-    where it reports progress or runs a command. The thread does not keep the process alive.
+    as soon as it reports progress or runs a command. The thread does not keep the process alive.
 
     Args:
         function:
@@ -141,7 +141,7 @@ async def call(
 
 
 async def cancel_on_disconnect(request: Request, work: Awaitable[T]) -> T:
-    """Return the result of *work*; if the page disconnects, cancel it and raise ClientDisconnect."""
+    """Return the result of *work*. If the page disconnects, cancel *work* and raise ClientDisconnect."""
     task, disconnect = asyncio.ensure_future(work), asyncio.create_task(_wait_for_disconnect(request))
     try:
         await asyncio.wait((task, disconnect), return_when=asyncio.FIRST_COMPLETED)
@@ -171,13 +171,13 @@ class Rendering:
             The values, as a client would send them.
 
         workflow:
-            The workflow; None if the prompt was not rendered.
+            The workflow, or None if the prompt was not rendered.
 
         argument_errors:
-            The errors of its arguments.
+            The errors for missing and invalid arguments.
 
         error:
-            The error message for the user; None if there was no error, or only `argument_errors`.
+            The error message for the user, or None if there are only `argument_errors` or no errors at all.
 
         skip_reason:
             Why the prompt is not rendered with its defaults alone: the prompt raised a `PromptError`, or has
@@ -187,13 +187,13 @@ class Rendering:
             The exception, if any.
 
         is_pending:
-            Whether rendering takes longer than a page waits.
+            Whether the rendering is still running, because it takes longer than a page waits.
 
         elicited:
             The missing and invalid arguments that a client would ask the user for.
 
         uploads:
-            The uploads by argument name, including invalid ones.
+            The uploads, including invalid ones, keyed by argument name.
 
         warnings:
             The warnings about the text files that the prompt has read.
@@ -217,7 +217,7 @@ class Rendering:
 
     @property
     def transcript(self) -> str:
-        """The text to compare, which is the transcript or the reason why there is no transcript."""
+        """The text to compare: the transcript, or the reason why there is no transcript."""
         if self.workflow is not None:
             return self.redact(str(self.workflow))
         if self.exception is None:
@@ -228,7 +228,7 @@ class Rendering:
 
     @cached_property
     def redactor(self) -> Redactor:
-        """Hides the values of secret arguments."""
+        """A redactor that hides the values of secret arguments."""
         return Redactor.of(self.prompt.arguments, self.values)
 
     def redact(self, text: str) -> str:
@@ -246,7 +246,7 @@ async def render(
 
     Args:
         calls:
-            Calls authors' functions.
+            Runs the calls to authors' functions.
 
         prompt:
             The prompt.
@@ -255,7 +255,7 @@ async def render(
             The values, as a client would send them.
 
         is_requested:
-            Whether the user has explicitly requested a rendering of the defaults.
+            Whether the user has explicitly requested a rendering with the defaults.
     """
     rendering = Rendering(prompt, values)
     if not (values or is_requested or prompt.sample or prompt.arguments.required):
@@ -270,7 +270,7 @@ async def render(
     except ArgumentsError as errors:
         elicited = askable_arguments(prompt, errors)
         return attrs.evolve(rendering, argument_errors=errors.errors, elicited=elicited, exception=errors)
-    except BaseException as error:  # noqa: BLE001 (authors raise anything)
+    except BaseException as error:  # noqa: BLE001 (authors' code can raise anything)
         if isinstance(error, PromptError) and not values:
             return attrs.evolve(rendering, skip_reason=str(error), exception=error)
         message = rendering.redact(describe_failure(f"prompt {prompt.name!r}", error))
@@ -288,13 +288,14 @@ class Reading:
 
     Args:
         resource:
-            The resource; None if no resource has this URI.
+            The resource, or None if no resource has this URI.
 
         document:
-            Its content; None if it was not read.
+            The content of the resource, or None if it was not read.
 
         error:
-            The error message for the user; None for a template, which cannot be read without values.
+            The error message for the user, or None if there was no error. A template, which cannot be read
+            without values, has neither a document nor an error.
 
         redact:
             Hides the values of secret variables.
@@ -307,7 +308,7 @@ class Reading:
 
 
 async def read_resource(calls: LimitedCalls, catalog: Catalog, uri: str) -> Reading:
-    """Read the resource at a URI; for a template, return only the template."""
+    """Read the resource at a URI. If the URI is that of a template, return only the template."""
     template = next((candidate for candidate in catalog.resources if candidate.uri_template == uri), None)
     if template is not None and template.is_template:
         return Reading(template)
@@ -321,13 +322,13 @@ async def read_resource(calls: LimitedCalls, catalog: Catalog, uri: str) -> Read
         document = await calls.call(resource.uri_template, read_document, time_limit())
     except asyncio.CancelledError:
         raise
-    except BaseException as error:  # noqa: BLE001 (authors raise anything)
+    except BaseException as error:  # noqa: BLE001 (authors' code can raise anything)
         return Reading(resource, error=redact(describe_failure(f"resource {resource.name!r}", error)))
     return Reading(resource, document, redact=redact)
 
 
 def strip_frontmatter(skill: "CompiledSkill", document: EmbeddedResource) -> EmbeddedResource:
-    """Return a file of a skill. Remove the frontmatter of ``SKILL.md``, which the page shows separately."""
+    """Return a file of a skill, but ``SKILL.md`` without its frontmatter, which the page shows separately."""
     if document.uri != skill.uri_template or document.text is None:
         return document
 
@@ -337,7 +338,7 @@ def strip_frontmatter(skill: "CompiledSkill", document: EmbeddedResource) -> Emb
 
 def describe_failure(subject: str, error: BaseException) -> str:
     """
-    Return the error message for the user.
+    Return an error message for the user.
 
     Args:
         subject:

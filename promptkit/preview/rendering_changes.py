@@ -20,7 +20,7 @@ CaseTexts: TypeAlias = tuple[str, str | None, str | None]
 #: The parts of a line: ``" "`` marks unchanged, ``"-"`` removed and ``"+"`` added text.
 Line: TypeAlias = list[tuple[str, str]]
 
-#: The labels of the bases of a comparison, by their names in URLs.
+#: The labels of the versions to compare with, keyed by their names in URLs.
 BASE_LABELS: Final = {"save": "Since the last save", "commit": "Since the last commit"}
 
 _NOT_SAVED: Final = "Nothing has been saved yet. Edit the prompt and save it to see what changes."
@@ -53,7 +53,7 @@ class CaseComparer(Protocol):
         """
 
     def words(self, old: str, new: str) -> list[Line]:
-        """Return changed lines and some context, each split into unchanged, removed and added parts."""
+        """Return the changed lines with some context, split into unchanged, removed and added parts."""
 
 
 @attrs.frozen
@@ -84,7 +84,7 @@ class Changes:
 
     Args:
         base:
-            The base of the comparison, one of `BASE_LABELS`.
+            The version to compare with, one of `BASE_LABELS`.
 
         cases:
             The changed cases.
@@ -100,16 +100,17 @@ class Changes:
 
 class Comparisons:
     """
-    Compares the text of cases with earlier versions.
+    Compares the current text of cases with their text in an earlier version.
 
     Args:
         comparison:
-            Provides the text of cases at the last commit; None to disable the comparison.
+            Provides the text of cases at the last commit, or None to disable the comparison.
     """
 
     def __init__(self, comparison: CaseComparer | None) -> None:
         self._comparison = comparison
-        # The text before and after the save that created a version, by version number, prompt and values.
+        # The text before and after the save that created a version, keyed by version number, prompt and
+        # values.
         self._cache: BoundedStore[tuple[str | None, str]] = BoundedStore(_MAX_CACHED)
 
     async def find_changes(
@@ -126,10 +127,10 @@ class Comparisons:
                 The prompt.
 
             form:
-                The values in its form.
+                The values in the prompt's form.
 
             base:
-                One of `BASE_LABELS`; any other value selects an available base.
+                The version to compare with, one of `BASE_LABELS`. Any other value selects an available one.
         """
         comparison = self._comparison
         if comparison is None:

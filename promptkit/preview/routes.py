@@ -38,10 +38,10 @@ def create_application(  # noqa: PLR0913 (each is an option of dev)
 
     Args:
         live:
-            The served catalogs.
+            The served catalog in its newest version.
 
         target:
-            The target as the pages show it.
+            The target, which the pages show.
 
         token:
             The token that a browser must present in its first URL.
@@ -50,10 +50,10 @@ def create_application(  # noqa: PLR0913 (each is an option of dev)
             The allowed hosts, each with its port.
 
         comparison:
-            Provides the text of cases at the last commit; None to disable the comparison.
+            Provides the text of cases at the last commit, or None to disable the comparison.
 
         editor:
-            The URL scheme that opens a location in an editor; ``""`` for no such links.
+            The URL scheme that opens a location in an editor, or ``""`` to omit such links.
     """
     environment(editor)  # load the templates before the first request
     targets, media, prompt = targets_of(target), MediaStore(), "/prompts/{name:path}"
@@ -94,12 +94,12 @@ class _CatalogPages(Endpoints):
         """Return the parts of a page that change with a search or a reload."""
         query, current = (request.query_params.get(name) for name in ("q", "current"))
         response = self._render_page(request, "search_results.html", query=query or "", current=current)
-        if current is None:  # so that the back button returns to the search
+        if current is None:  # the back button then returns to the search
             response.headers["HX-Replace-Url"] = search_path(query or "")
         return response
 
     async def show_resource(self, request: Request) -> Response:
-        """Show a resource: its content, or its description if it is a template."""
+        """Show the content of a resource or, for a template, only its description."""
         version, uri = self._get_version(request), request.query_params.get("uri", "")
         catalog = version.catalog
         reading = await cancel_on_disconnect(request, read_resource(version.calls, catalog, uri))
@@ -125,7 +125,7 @@ class _CatalogPages(Endpoints):
         )
 
     async def send_events(self, request: Request) -> Response:
-        """Stream an event for each reload after the version that the page shows."""
+        """Stream an event for each reload since the version that the page shows."""
         seen = request.headers.get("last-event-id") or request.query_params.get("version", "")
         number = parse_number(seen) if seen else self._live.newest.number
 
@@ -144,7 +144,7 @@ class _CatalogPages(Endpoints):
         return self._media.build_response(request.path_params["digest"])
 
     async def show_error(self, request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these)
+        assert isinstance(error, HTTPException)  # noqa: S101 (it is registered only for this type)
         if request.url.path.startswith("/static/"):  # static files are public
             return Response(status_code=error.status_code)
         # For a partial update, show the error in the page.

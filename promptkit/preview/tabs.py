@@ -32,7 +32,7 @@ from promptkit.preview.media import Upload
 from promptkit.preview.python_source import (
     build_case_source,
     build_case_table,
-    variable_name,
+    secret_variable_name,
 )
 from promptkit.preview.rendering import Rendering, describe_failure
 from promptkit.protocol.capabilities import ServerInfo
@@ -63,13 +63,13 @@ class Block:
 
     Args:
         title:
-            Its title.
+            The title of the block.
 
         text:
             The text.
 
         language:
-            Its language, for highlighting.
+            The language of the text, for syntax highlighting.
     """
 
     title: str
@@ -84,10 +84,10 @@ class ClientItem:
 
     Args:
         label:
-            The role, or the argument's name.
+            The role of the message, or the name of the argument.
 
         text:
-            Its text.
+            The text of the message, or the value of the argument.
 
         is_unchanged:
             Whether an argument is passed without changes, or whether a message is passed at all.
@@ -105,7 +105,7 @@ class ClientView:
 
     Args:
         title:
-            The client.
+            The display name of the client.
 
         notes:
             The client's limitations, as sentences.
@@ -117,10 +117,10 @@ class ClientView:
             The arguments that have a value, as the server receives them.
 
         messages:
-            The messages.
+            The messages, as the client passes them to a model.
 
         reason:
-            Why there are no messages; ``""`` if there are messages, or the prompt is not offered.
+            Why there are no messages. It is ``""`` if there are messages, or if the prompt is not offered.
     """
 
     title: str
@@ -138,13 +138,13 @@ class TabContent:
 
     Args:
         tab:
-            The tab.
+            The name of the tab.
 
         choices:
-            The views to choose from.
+            The views that the user can choose from.
 
         blocks:
-            The text to copy, in blocks.
+            The blocks of text to copy.
 
         notes:
             Remarks for the user, as sentences.
@@ -162,7 +162,7 @@ class TabContent:
 
 @attrs.frozen
 class _ServedTarget:
-    """The target, as the author typed it on the command line, and the identity of its server."""
+    """The target, as the author typed it on the command line, and the identity of the server for it."""
 
     target: str
     identity: ServerInfo
@@ -179,16 +179,16 @@ def build_tab(
             One of `TABS`.
 
         rendering:
-            A prompt with the values of a form.
+            The prompt, rendered with the values of a form.
 
         target:
             The target, as the author typed it on the command line.
 
         choice:
-            One of the tab's choices; any other value selects the first.
+            One of the tab's choices. Any other value selects the first choice.
 
         identity:
-            The server's identity, which is part of results.
+            The server's identity, which is part of the results that clients receive.
 
     Raises:
         KeyError: If there is no such tab.
@@ -222,7 +222,7 @@ def _build_wire(rendering: Rendering, served: _ServedTarget, choice: str) -> Tab
 
 
 def _build_responses(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...], str]:
-    """Return the possible responses to ``prompts/get``, and a note, which can be empty."""
+    """Return the possible responses to ``prompts/get``, and a note that can be empty."""
     prompt, workflow = rendering.prompt, rendering.workflow
     redact = rendering.redactor.redacted_json
     if workflow is not None:
@@ -234,7 +234,7 @@ def _build_responses(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Bl
     if rendering.skip_reason:
         return (), f"Not rendered: {rendering.skip_reason}."
     if not rendering.argument_errors:
-        return (), "This prompt failed: clients receive an error and no messages."
+        return (), "This prompt failed: clients receive an error instead of messages."
     errors = ArgumentsError(prompt.name, rendering.argument_errors)
     error_data = msgspec.json.decode(encode_error(1, errors).line)["error"]
     error_block = _build_json_block("prompts/get error", redact(error_data))
@@ -274,7 +274,7 @@ def _build_request(form: str, workflow: Workflow) -> tuple[dict[str, Any], tuple
 
 
 def _build_case(rendering: Rendering, _served: _ServedTarget, _choice: str) -> TabContent:
-    """Return the source that saves the displayed values as a case."""
+    """Return the source code that saves the displayed values as a case."""
     if rendering.prompt.location == SERVER:
         block = Block("Case for cases.toml", build_case_table(rendering), "toml")
     elif rendering.prompt.location.file.endswith(".md"):
@@ -308,10 +308,10 @@ def _build_command_line(rendering: Rendering, served: _ServedTarget, _choice: st
 
 
 def _build_word(argument: Argument, value: str, upload: Upload | None) -> tuple[str, str]:
-    """Return the word for one argument, and a note, which can be empty."""
+    """Return the word for one argument, and a note that can be empty."""
     name = argument.name
     if argument.arg.secret:
-        variable = variable_name(name)
+        variable = secret_variable_name(name)
         note = f"{name!r} is a secret, so its value is omitted: set the variable {variable} first."
         return f'{name}="${variable}"', note
     if upload is not None and upload.files:
@@ -329,7 +329,7 @@ def _build_word(argument: Argument, value: str, upload: Upload | None) -> tuple[
 
 
 def _build_clients(rendering: Rendering, _served: _ServedTarget, choice: str) -> TabContent:
-    """Return the view of a rendering in one client, with the limitations of the client."""
+    """Return a rendering as one client shows it, and notes about the client's limitations."""
     name = choice if choice in CLIENTS else next(iter(CLIENTS))
     choices = _build_choices({name: client.title for name, client in CLIENTS.items()}, name)
     view = build_client_view(name, rendering)
@@ -342,12 +342,12 @@ def build_client_view(name: str, rendering: Rendering) -> ClientView:
 
     Args:
         name:
-            The client's name on the command line.
+            The name of the client, as commands accept it.
 
         rendering:
-            A prompt with the values that a user typed.
+            The prompt, rendered with the values that a user typed.
     """
-    client, max_arguments = get_client(name), get_client(name).most_arguments
+    client, max_arguments = get_client(name), get_client(name).max_arguments
     if not client.has_prompts or (
         max_arguments is not None and len(rendering.prompt.arguments.ordered) > max_arguments
     ):
@@ -367,7 +367,7 @@ def compute_sent_arguments(
     client: ClientProfile, prompt: CompiledPrompt, values: Mapping[str, str]
 ) -> dict[str, str]:
     """
-    Return the arguments that a client sends for the values of a user.
+    Return the arguments that a client sends for the values that a user enters.
 
     The user types the values in the order of the signature, or enters them in a form if the client shows one.
 
@@ -379,7 +379,7 @@ def compute_sent_arguments(
             The prompt.
 
         values:
-            The values by name.
+            The values, keyed by argument name.
     """
     arguments = prompt.arguments.ordered
     required = [argument for argument in arguments if argument.required]
@@ -400,7 +400,7 @@ def compute_sent_arguments(
 
 
 def _render_in_client(client: ClientProfile, rendering: Rendering) -> tuple[Workflow | None, str]:
-    """Return the workflow for the arguments that a client sends, and ``""``; or None and the reason."""
+    """Return the workflow for the arguments that a client sends, and ``""``, or None and the reason."""
     prompt, typed = rendering.prompt, rendering.values
     sent = compute_sent_arguments(client, prompt, typed)
     if reason := _explain_absence(client, rendering, sent):
@@ -414,13 +414,13 @@ def _render_in_client(client: ClientProfile, rendering: Rendering) -> tuple[Work
             result = asyncio.run(asyncio.wait_for(result, time_limit(prompt)))
     except ArgumentsError as errors:
         return None, _describe_rejection(client, prompt, errors)
-    except BaseException as error:  # noqa: BLE001 (authors raise anything)
+    except BaseException as error:  # noqa: BLE001 (authors' code can raise anything)
         return None, describe_failure(f"prompt {prompt.name!r}", error)
     return result, ""
 
 
 def _explain_absence(client: ClientProfile, rendering: Rendering, sent: Mapping[str, str]) -> str:
-    """Return why the arguments that a client sends are not rendered; ``""`` if they are rendered."""
+    """Return why the arguments that a client sends are not rendered, or ``""`` if they are rendered."""
     typed, arguments = rendering.values, rendering.prompt.arguments.ordered
     if sent != typed and _without_secrets(rendering) != typed:
         return f"Not shown, because {client.title} splits or drops values, and one of them is a secret."
@@ -428,12 +428,15 @@ def _explain_absence(client: ClientProfile, rendering: Rendering, sent: Mapping[
         return f"Not rendered: {rendering.skip_reason}"
     if invalid := find_invalid_positions(client, arguments):
         sent_instead = ", ".join(f"{text!r} for {name!r}" for name, text in invalid.items())
-        return f"{client.title} sends {sent_instead}, which is invalid, so the model gets only the words."
+        return (
+            f"{client.title} sends {sent_instead}, which is invalid, so the model gets only the words that "
+            "the user typed."
+        )
     return ""
 
 
 def _describe_rejection(client: ClientProfile, prompt: CompiledPrompt, errors: ArgumentsError) -> str:
-    """Return what happens because arguments that a client sends are missing or invalid."""
+    """Return what happens if a client sends invalid arguments, or does not send required ones."""
     if shows_form(client, prompt) and (asked := askable_arguments(prompt, errors)):
         return f"{client.title} shows a form for {', '.join(repr(argument.name) for argument in asked)}."
     return f"The server rejects the arguments that {client.title} sends: {errors}"
@@ -478,7 +481,7 @@ def _build_notes(name: str, rendering: Rendering, workflow: Workflow | None) -> 
     return tuple(map(rendering.redact, sentences))
 
 
-#: Builds a tab from a rendering, the server, and the choice in the tab.
+#: Builds a tab from a rendering, the served target, and the choice in the tab.
 _TabBuilder: TypeAlias = Callable[[Rendering, _ServedTarget, str], TabContent]
 
 _BUILDERS: Final[dict[str, tuple[str, _TabBuilder]]] = {
@@ -489,5 +492,5 @@ _BUILDERS: Final[dict[str, tuple[str, _TabBuilder]]] = {
     "clients": ("Clients", _build_clients),
 }
 
-#: The labels of the tabs, by their name in URLs.
+#: The labels of the tabs, keyed by their names in URLs.
 TABS: Final = {name: label for name, (label, _) in _BUILDERS.items()}

@@ -1,4 +1,4 @@
-"""Rendering of templates and Markdown, which escapes all text and shows invisible characters."""
+"""Rendering of templates and Markdown, with all text escaped and invisible characters made visible."""
 
 from collections.abc import Sequence
 from functools import cache, lru_cache, partial
@@ -24,16 +24,16 @@ from promptkit.language.content import human_size
 from promptkit.preview.editors import editor_url
 from promptkit.preview.media import MAX_UPLOAD_SIZE
 
-#: The folder of the templates and static files.
+#: The folder that contains the templates and the static files.
 FOLDER: Final = Path(__file__).parent
 
-#: Maximum length of displayed text in characters. Longer text is truncated.
+#: Maximum length of displayed text, in characters. Longer text is truncated.
 SHORT: Final = 20_000
 
 #: Formats code with CSS classes, which the style sheet colors.
 _HTML_FORMATTER: Final = HtmlFormatter(nowrap=True)
 
-#: Allowed schemes of links.
+#: The URL schemes that links can have.
 _SCHEMES: Final = frozenset({"http", "https", "mailto"})
 
 
@@ -44,7 +44,7 @@ def environment(editor: str = "") -> Environment:
 
     Args:
         editor:
-            The URL scheme that opens a location in an editor; ``""`` for no such links.
+            The URL scheme that opens a location in an editor, or ``""`` to omit such links.
     """
     env = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
@@ -75,7 +75,7 @@ def environment(editor: str = "") -> Environment:
 
 
 def render_template(name: str, editor: str = "", **values: Any) -> str:
-    """Return a rendered template. Text is escaped, and invisible characters are shown."""
+    """Render a template, escaping text and making invisible characters visible."""
     return environment(editor).get_template(name).render(values)
 
 
@@ -94,7 +94,7 @@ def highlight_code(text: str, language: str) -> Markup:
 
 
 def _escape_invisible(value: Any) -> Any:
-    """Show invisible characters in a plain string; return markup and other values unchanged."""
+    """Make invisible characters in a plain string visible. Return markup and other values unchanged."""
     return escape_invisible(value) if type(value) is str else value
 
 
@@ -104,12 +104,12 @@ def _escape_html_only(text: str) -> Markup:
 
 
 def prompt_path(name: str, query: str = "") -> str:
-    """Return the path of a prompt's page, with the arguments of *query*."""
+    """Return the path of a prompt's page, followed by the query string *query*."""
     return f"/prompts/{quote(name, safe='')}" + (f"?{query}" if query else "")
 
 
 def _case_path(name: str, case: str) -> str:
-    """Return the path of a prompt's page with the values of a case in its form."""
+    """Return the path of a prompt's page that shows the values of a case in its form."""
     return prompt_path(name, urlencode({"use-case": case}))
 
 
@@ -135,7 +135,7 @@ def _split_source_line(location: Location) -> tuple[int, str, str, str]:
 
 @lru_cache(maxsize=64)  # while users type, most turns stay the same
 def format_markdown(text: str) -> Markup:
-    """Return Markdown as HTML for a page, without embedded HTML, images and unsafe links."""
+    """Convert Markdown to HTML for a page, without embedded HTML, images or unsafe links."""
     return Markup(_markdown().render(escape_invisible(text)))  # noqa: S704 (the renderer escapes it)
 
 

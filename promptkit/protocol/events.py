@@ -43,7 +43,7 @@ class Channel(Protocol):
         """The id of the client's session; ``""`` if it has none."""
 
     @property
-    def takes_stream(self) -> bool:
+    def accepts_stream(self) -> bool:
         """Whether lines can be sent before the reply."""
 
     def add(self, reply: Reply) -> bytes:

@@ -295,7 +295,7 @@ class Elicitation:
 
     def needs_forms(self, request: Request) -> bool:
         """Return whether the client shows forms, but never sends a request without required arguments."""
-        return self._can_ask(request) and _profile_field(request, "refuses_missing")
+        return self._can_ask(request) and _profile_field(request, "rejects_missing")
 
     def _can_ask(self, request: Request) -> bool:
         """Return whether the client can show forms. An empty elicitation capability declares this as well."""
@@ -309,7 +309,7 @@ class Elicitation:
         """Return whether the client has a session, in which it can be sent a question."""
         if request.channel is None:
             return self._session.subscriptions.session
-        return bool(request.channel.session_id) and request.channel.takes_stream
+        return bool(request.channel.session_id) and request.channel.accepts_stream
 
 
 def _make_question(

@@ -1,4 +1,4 @@
-"""Secret files, which no other user can access. They are reread while in use."""
+"""Files with keys or tokens, which must be protected from other users, and are reread while in use."""
 
 import os
 import stat
@@ -22,11 +22,11 @@ _READ_EVERY_S: Final = 1.0
 
 class InvalidSecretsError(ValueError):
     """
-    Keys or tokens cannot be read. The message gives the location and the reason, and never contains a secret.
+    Keys or tokens cannot be read. The message gives the location and the reason, but never a secret.
 
     Attributes:
         valid:
-            The secrets that could be read and remain in use; None if there are none.
+            The secrets that could be read, or None if there are none. They remain in use.
     """
 
     valid: Any = None
@@ -36,16 +36,17 @@ def read_secret_file(path: str, kind: str, parse: Callable[[str], _Secrets]) -> 
     """
     Return the secrets in a file.
 
-    Bytes that are not UTF-8 are decoded to surrogates, which no secret contains.
+    Bytes that are not UTF-8 are decoded to surrogates, which are not valid in a secret.
 
     Args:
         path:
-            The file. On POSIX, it must belong to the user or to root. Only its owner and its group may have
-            access, and the group only to read. No other user may be able to change the folder of the file,
-            nor, for a link, the folder of its target. The parent folders of these folders are not checked.
+            The path of the file. On POSIX, the file must belong to the user or to root. Only its owner and
+            group may have access, and the group must not have write access. Other users must not be able to
+            change the folder that contains the file or, if the path is a symbolic link, the folder that
+            contains the link's target. The parents of these folders are not checked.
 
         kind:
-            What each line of the file holds, such as ``keys``.
+            What the file contains, as named in messages, such as ``keys``.
 
         parse:
             Parses the text of the file.
@@ -63,11 +64,11 @@ def read_secret_file(path: str, kind: str, parse: Callable[[str], _Secrets]) -> 
         raise InvalidSecretsError(msg) from None
     # Comments can be in any encoding.
     text = data.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
-    return parse_from(path, text, parse)
+    return parse_secrets_from(path, text, parse)
 
 
-def parse_from(origin: str, text: str, parse: Callable[[str], _Secrets]) -> _Secrets:
-    """Return the secrets in *text*. The message of an InvalidSecretsError begins with *origin*."""
+def parse_secrets_from(origin: str, text: str, parse: Callable[[str], _Secrets]) -> _Secrets:
+    """Parse *text*, and begin the message of an InvalidSecretsError with *origin*, such as its file."""
     try:
         return parse(text)
     except InvalidSecretsError as error:
@@ -77,17 +78,18 @@ def parse_from(origin: str, text: str, parse: Callable[[str], _Secrets]) -> _Sec
 
 def _check_access(path: str, kind: str, status: os.stat_result) -> None:
     """Raise InvalidSecretsError if other users can read, change or replace a file."""
-    mode, fix = f"(mode {stat.S_IMODE(status.st_mode):04o})", f", and chmod g-w,o-rwx {path}"
-    folders = (Path(path).absolute().parent, Path(path).resolve().parent)  # of a link, and of its target
+    mode, fix = f"(mode {stat.S_IMODE(status.st_mode):04o})", f", and run: chmod g-w,o-rwx {path}"
+    # The path can be a symbolic link, so check the folder of the link and the folder of its target.
+    folders = (Path(path).absolute().parent, Path(path).resolve().parent)
     if is_untrusted_user(status.st_uid):
         problem, fix = f"it belongs to another user ({status.st_uid})", " in a file of your own"
     elif status.st_mode & stat.S_IROTH:
         problem = f"every user can read it {mode}"
     elif status.st_mode & (stat.S_IWOTH | stat.S_IWGRP):
-        problem = f"others can change it {mode}"
+        problem = f"other users can change it {mode}"
     elif shared := [folder for folder in folders if _is_shared(folder)]:
         problem, fix = (
-            f"others can replace it, because they can change {shared[0]}",
+            f"other users can replace it, because they can change {shared[0]}",
             " in a folder that only you can change",
         )
     else:
@@ -97,33 +99,33 @@ def _check_access(path: str, kind: str, status: os.stat_result) -> None:
 
 
 def _is_shared(folder: Path) -> bool:
-    """Return whether other users can replace the files of a folder."""
+    """Return whether other users can replace the files in a folder."""
     status = folder.stat()
     if is_untrusted_user(status.st_uid):
         return True
     if status.st_mode & stat.S_ISVTX:  # users can replace only their own files
         return False
-    # A group with the id of its user is private: many systems create one for each user.
+    # A group with the same id as its user is private: many systems create such a group for each user.
     write_bits = stat.S_IWOTH if status.st_gid == status.st_uid else stat.S_IWOTH | stat.S_IWGRP
     return bool(status.st_mode & write_bits)
 
 
 class SecretFile(Generic[_Secrets]):
     """
-    A secret file that is reread while its secrets are used.
+    A secret file that is reread while its secrets are in use.
 
     Args:
         path:
             The path of the file. See `read_secret_file` for the access that other users may have.
 
         kind:
-            What each line of the file holds, such as ``keys``.
+            What the file contains, as named in messages, such as ``keys``.
 
         parse:
             Parses the text of the file.
 
         consequence:
-            What happens while the file cannot be read, which is logged with each new error.
+            What happens while the file cannot be read, logged with each new error.
 
         clock:
             Returns a monotonic time, in seconds.
@@ -141,7 +143,7 @@ class SecretFile(Generic[_Secrets]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read = partial(read_secret_file, path, kind, parse)
-        self._recovery = f"{path}: fixed: all {kind} in it are used"
+        self._recovery = f"{path}: fixed: all {kind} in it are in use"
         self._consequence = consequence
         self._clock = clock
         self._secrets = self._read()
@@ -150,13 +152,13 @@ class SecretFile(Generic[_Secrets]):
 
     @property
     def stale_for(self) -> float:
-        """Time between the last successful read and the last attempt, in seconds."""
+        """Time between the last successful read and the last attempt to read the file, in seconds."""
         return self._tried_at - self._read_at
 
     def current(self) -> _Secrets:
-        """Return the secrets, which are at most a second old unless the file cannot be read."""
+        """Return the secrets in the file, at most one second old unless the file cannot be read."""
         if self._clock() - self._tried_at >= _READ_EVERY_S:
-            self._tried_at = self._clock()  # other threads do not wait for the new secrets
+            self._tried_at = self._clock()  # set first, so that other threads use the old secrets meanwhile
             self._read_again()
         return self._secrets
 
@@ -167,7 +169,7 @@ class SecretFile(Generic[_Secrets]):
             consequence = self._consequence
             if error.valid is not None:
                 self._secrets, self._read_at = error.valid, self._tried_at
-                consequence = "the other lines are used"
+                consequence = "the other lines are in use"
             if (message := str(error)) != self._reported:
                 self._reported = message
                 say(f"{message}; {consequence}")

@@ -1,8 +1,8 @@
 """
-The stdio transport: one JSON message per line, and no other output between client and server.
+The stdio transport: client and server exchange one JSON message per line, and nothing else.
 
 `redirect_stdio` must be called before any recipe is imported. It moves the connection to private descriptors,
-so that no ``print``, C extension or child process can write to it.
+so that ``print``, C extensions and child processes cannot write to it.
 
 See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio.
 """
@@ -22,39 +22,41 @@ from promptkit.standard_error import finish, redirect, say
 from promptkit.workspace.execution import end_all
 
 #: Maximum size of a read. All requests in one read are decoded before the first is answered, and the requests
-#: in a full pipe (some 500) would not fit into a CPU cache.
+#: in a full pipe (about 500) would not fit into a CPU cache.
 _CHUNK_BYTES: Final = 1 << 14
 
-#: Capacity of a Linux pipe, by default and after a longer reply. Together, a user's pipes share 64 MiB.
+#: Default capacity of a Linux pipe, and its capacity once a reply has exceeded the default. All pipes of a
+#: user share 64 MiB.
 _PIPE_BYTES: Final = 1 << 16
 _WIDE_PIPE_BYTES: Final = 1 << 19
 
 #: Interval between checks that the parent process still exists, in seconds.
-_LOOK_FOR_PARENT_EVERY_S: Final = 1.0
+_CHECK_PARENT_EVERY_S: Final = 1.0
 
 #: Time for writing the remaining output after the grace period, in seconds.
-_WRITE_REST_S: Final = 0.3
+_FLUSH_S: Final = 0.3
 
-_ENDING_SIGNALS: Final = [name for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
+_EXIT_SIGNALS: Final = [name for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
 
 
 class StdioPipes:
     """
-    The two private descriptors between the client and the server.
+    The two private descriptors that connect the server to its client.
 
     Args:
         reading:
-            The descriptor that the client writes to.
+            The descriptor from which requests are read.
 
         writing:
-            The descriptor for replies.
+            The descriptor to which replies are written.
 
     Attributes:
         reader_gone:
-            Whether the client has stopped reading.
+            Whether a reply could not be written, because the client no longer reads.
 
         ended:
-            Set when serving must stop, because the client has hung up or a signal asked the process to exit.
+            An event that is set when serving must stop, because the client has hung up or a signal asked the
+            process to exit.
 
         was_signalled:
             Whether a signal asked the process to exit.
@@ -76,15 +78,15 @@ class StdioPipes:
 
     @property
     def has_hung_up(self) -> bool:
-        """Whether the client is gone or a signal asked the process to exit. This check reads nothing."""
+        """Whether the client is gone or a signal asked the process to exit. This check reads no input."""
         if self.ended.is_set() or self.is_orphaned or sys.platform == "win32":
             return self.ended.is_set() or self.is_orphaned
         poll = select.poll()
-        poll.register(self.reading, 0)  # no events, but a hangup is always reported
+        poll.register(self.reading, 0)  # request no events, because a hangup is always reported
         return bool(poll.poll(0))
 
     def read(self) -> bytes:
-        """Wait for the next bytes and return them; ``b""`` at the end."""
+        """Wait for the next bytes and return them, or ``b""`` at the end (a `CutOff` after a signal)."""
         try:
             data = os.read(self.reading, _CHUNK_BYTES)
         except OSError:  # the pipe is broken, or the terminal has hung up
@@ -108,14 +110,15 @@ class StdioPipes:
     def end(self) -> None:
         """Stop reading, even in the middle of a line."""
         self.was_signalled = True
-        _silence(self.reading, os.O_RDONLY, inheritable=False)
+        _redirect_to_null(self.reading, os.O_RDONLY, inheritable=False)
         self.ended.set()
 
 
 def _widen(descriptor: int) -> None:
-    """Enlarge a pipe on Linux, so that reader and writer switch less often during a long reply."""
+    """Enlarge a pipe on Linux, so that a long reply takes fewer switches between writer and reader."""
     if sys.platform == "linux":
-        # The descriptor may not be a pipe, the user's pipes may be at their limit, or memory may be short.
+        # The descriptor may not be a pipe, the user's pipes may have reached their limit, or memory may be
+        # low.
         with suppress(OSError, ImportError, MemoryError):
             import fcntl  # not on Windows
 
@@ -123,8 +126,8 @@ def _widen(descriptor: int) -> None:
                 fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _WIDE_PIPE_BYTES)
 
 
-def _silence(descriptor: int, flags: int, *, inheritable: bool) -> None:
-    """Point *descriptor* at the null device."""
+def _redirect_to_null(descriptor: int, flags: int, *, inheritable: bool) -> None:
+    """Make *descriptor* refer to the null device."""
     null = os.open(os.devnull, flags)
     if null == descriptor:  # the descriptor was closed, and the null device got its number
         os.set_inheritable(null, inheritable)
@@ -135,29 +138,32 @@ def _silence(descriptor: int, flags: int, *, inheritable: bool) -> None:
 
 def redirect_stdio(grace: float = GRACE_S) -> StdioPipes:
     """
-    Move standard input and output to private descriptors that no child process inherits.
+    Move standard input and output to private descriptors that child processes do not inherit.
 
-    Standard input becomes the null device, and standard output becomes standard error. From now on, signals
-    such as SIGTERM end the connection, not the process.
+    Afterwards, standard input is the null device, and standard output goes to standard error. Signals such as
+    SIGTERM end the connection instead of the process.
 
     Args:
         grace:
             Maximum time for the process to exit after such a signal, in seconds.
 
+    Returns:
+        The private descriptors.
+
     Raises:
         OSError: If standard input or output is closed.
     """
     if sys.stderr is None:  # standard error is closed: descriptor 2 is free, and must not become private
-        _silence(2, os.O_WRONLY, inheritable=True)
+        _redirect_to_null(2, os.O_WRONLY, inheritable=True)
         sys.stderr = os.fdopen(2, "w", closefd=False)
     for descriptor in (0, 1):
-        os.fstat(descriptor)  # raises if it is closed, because a duplicate below could get its number
+        os.fstat(descriptor)  # raise if it is closed, because a duplicate below could get its number
     pipes = StdioPipes(os.dup(0), os.dup(1))
     if sys.platform != "win32":
         for descriptor in (pipes.reading, pipes.writing):
             os.set_blocking(descriptor, True)
-    sys.stdout.flush()  # earlier output belongs to the old standard output
-    _silence(0, os.O_RDONLY, inheritable=True)
+    sys.stdout.flush()  # earlier output must go to the original standard output
+    _redirect_to_null(0, os.O_RDONLY, inheritable=True)
     os.dup2(2, 1)
     redirect()
     _end_on_signals(pipes, grace)
@@ -170,7 +176,7 @@ def serve(server: Server, pipes: StdioPipes, *, grace: float = GRACE_S) -> bool:
 
     Args:
         server:
-            Answers the requests. It must send replies with `StdioPipes.write` of *pipes*.
+            The server that answers the requests. It must send its replies with the `write` method of *pipes*.
 
         pipes:
             The result of `redirect_stdio`.
@@ -179,18 +185,18 @@ def serve(server: Server, pipes: StdioPipes, *, grace: float = GRACE_S) -> bool:
             How long to wait for running prompts when the server closes, in seconds.
 
     Returns:
-        Whether reading worked until the end.
+        True, or False if the thread that reads the requests failed or could not be started.
     """
     try:
         server.read_from(pipes.read, pipes.ended.set)
     except RuntimeError as error:  # no more threads can be started
         say(f"standard input cannot be read: {error}")
     # Signal handlers run on this thread.
-    while not pipes.ended.wait(_LOOK_FOR_PARENT_EVERY_S) and server.is_reading and not pipes.is_orphaned:
+    while not pipes.ended.wait(_CHECK_PARENT_EVERY_S) and server.is_reading and not pipes.is_orphaned:
         pass
     served = pipes.ended.is_set() or server.is_reading
     exit_after(grace, 0 if served else 1)
-    # Send no errors to a client that has hung up, because the official Python client fails on them.
+    # Do not send errors to a client that has hung up, because the official Python client fails on them.
     has_hung_up = pipes.ended.is_set() and not pipes.was_signalled
     server.close(0 if pipes.reader_gone else grace, answer_unfinished=not has_hung_up)
     return served
@@ -198,16 +204,16 @@ def serve(server: Server, pipes: StdioPipes, *, grace: float = GRACE_S) -> bool:
 
 def exit_after(grace: float, code: int = 0) -> None:
     """
-    Exit the process after *grace* seconds, even if a prompt hangs or the client does not read.
+    Start a timer that exits the process after *grace* seconds, even if a prompt or the client hangs.
 
     Args:
         grace:
-            How long the process can continue, in seconds. Writing the remaining output adds a moment.
+            How long the process can continue, in seconds. Writing the remaining output takes a moment longer.
 
         code:
             The exit code.
     """
-    timer = threading.Timer(grace + _WRITE_REST_S, _exit, (code,))
+    timer = threading.Timer(grace + _FLUSH_S, _exit, (code,))
     timer.daemon = True
     with suppress(RuntimeError):  # no more threads can be started
         timer.start()
@@ -217,21 +223,21 @@ def exit_now(code: int = 0) -> NoReturn:
     """
     Exit the process, even if prompts have left threads running.
 
-    Printed output is flushed first, unless it has no reader.
+    Printed output is flushed first if possible.
 
     Args:
         code:
             The exit code.
     """
     for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):  # an author may have closed or replaced the stream
+        with suppress(Exception):  # a recipe may have closed or replaced the stream
             stream.flush()
     _exit(code)
 
 
 def _exit(code: int = 0) -> NoReturn:
     """Exit the process without running authors' code, such as exit handlers."""
-    finish(_WRITE_REST_S)
+    finish(_FLUSH_S)
     end_all()
     os._exit(code)
 
@@ -245,5 +251,5 @@ def _end_on_signals(pipes: StdioPipes, grace: float) -> None:
         exit_after(grace)
         pipes.end()
 
-    for name in _ENDING_SIGNALS:
+    for name in _EXIT_SIGNALS:
         signal.signal(getattr(signal, name), end)

@@ -842,10 +842,9 @@ class TestSecrets:
 
         assert code == 1
         assert (
-            errors[0]
-            == "tokens: line 2: the token has 5 characters and could be guessed: it needs at least 32"
+            errors[0] == "tokens: line 2: the token could be guessed: use at least 32 characters instead of 5"
         )
-        assert errors[1].startswith("keys: line 1: a key has at least 32 bytes, in base64 or hexadecimal; ")
+        assert errors[1].startswith("keys: line 1: a key must be at least 32 bytes long, in base64 or ")
 
     def test_readable_by_others(self, check_secrets):
         """A file that other users can read is rejected, and the error shows the fix."""

@@ -149,7 +149,7 @@ def test_ports(recipes):
         code, out, err = command("dev", "--no-open", "--port", port, cwd=folder.parent)
 
     assert (code, out) == (2, b"")
-    assert err.decode().startswith(f"promptkit: cannot listen at 127.0.0.1, port {port}: another server")
+    assert err.decode().startswith(f"promptkit: cannot listen on 127.0.0.1, port {port}: another server")
 
 
 @pytest.mark.parametrize(

@@ -226,7 +226,7 @@ class TestErrors:
         message = usage_error("--uds", str(path), "--uds-group", "no-such-group", recipes=recipes(greet=""))
 
         assert message == (
-            f"promptkit: cannot listen at {str(path)!r}: there is no group 'no-such-group': "
+            f"promptkit: cannot listen on {str(path)!r}: there is no group 'no-such-group': "
             "use a group that `getent group` lists, or its number\n"
         )
         assert not path.exists()
@@ -259,7 +259,7 @@ class TestErrors:
             message = usage_error("--http", str(port), recipes=recipes(greet=""))
 
         assert message == (
-            f"promptkit: cannot listen at 127.0.0.1, port {port}: another server already listens there: "
+            f"promptkit: cannot listen on 127.0.0.1, port {port}: another server is already listening there: "
             "stop it, or use another port\n"
         )
 

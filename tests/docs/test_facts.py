@@ -25,7 +25,7 @@ from promptkit.loader.loader import load
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pagination import pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
-from promptkit.transports.state_keys import MAKE_A_KEY, read_key_file
+from promptkit.transports.state_keys import NEW_KEY_COMMAND, read_key_file
 from promptkit.version import VERSION
 
 ROOT = Path(__file__).parents[2]
@@ -256,5 +256,5 @@ def test_documented_key_file_is_valid(tmp_path):
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     subprocess.run(["sh", "-c", command], cwd=tmp_path, env={**os.environ, "PATH": path}, check=True)  # noqa: S607 (as a reader would)
 
-    assert MAKE_A_KEY in command
+    assert NEW_KEY_COMMAND in command
     assert len(read_key_file(str(tmp_path / "state.keys"))) == 1

@@ -267,7 +267,7 @@ class TestContent:
 #: By weakness, a field of `ClientProfile`: the code, a prompt that is affected, and a similar one that is
 #: not. Each prompt is its parameters, body and options.
 WEAKNESSES = {
-    "most_arguments": ("PK501", ("a: str, b: str", "return a"), ("a: str", "return a")),
+    "max_arguments": ("PK501", ("a: str, b: str", "return a"), ("a: str", "return a")),
     "unsupported": (
         "PK502",
         ("text: str", "return user(text, Image(b''), Audio(b''), logs.embed(), logs.link())"),
@@ -290,7 +290,11 @@ WEAKNESSES = {
     ),
     "fills_in_text": ("PK504", ("n: int", "return str(n)"), ("n: int = 1", "return str(n)")),
     "asks_for_all": ("PK504", ("text: str = ''", "return text"), ("text: str", "return text")),
-    "own_names": ("PK504", ("service: str", "return service"), ("service_name: str", "return service_name")),
+    "reserved_names": (
+        "PK504",
+        ("service: str", "return service"),
+        ("service_name: str", "return service_name"),
+    ),
 }
 
 
@@ -312,7 +316,7 @@ class TestWeaknesses:
         # These fields have texts for messages, conditions of other fields, and the client's configuration.
         descriptive_fields = {
             *("title", "effect", "quotes_text", "keeps_rest"),
-            *("command", "own_commands", "client_info", "refuses_missing", "configuration"),
+            *("command", "own_commands", "client_info", "rejects_missing", "configuration"),
         }
 
         assert {*WEAKNESSES, "has_prompts", *descriptive_fields} == {*ClientProfile.__struct_fields__}

@@ -23,7 +23,7 @@ def say_and_note(text):
 
 sys.reported, say, import_thread.say = Event(), import_thread.say, say_and_note
 import_thread._REPORT_AFTER_S, import_thread._POLL_EVERY_S = 0.1, 0.05
-stdio._LOOK_FOR_PARENT_EVERY_S = 0.1
+stdio._CHECK_PARENT_EVERY_S = 0.1
 sys.exit(main(sys.argv[1:]))
 """
 QUICK = (

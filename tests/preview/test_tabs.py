@@ -148,7 +148,7 @@ class TestWire:
         content = build_tab("wire", render_prompt(failing, text="no"), "recipes")
 
         assert [block.title for block in content.blocks] == ["prompts/list entry"]
-        assert content.notes == ("This prompt failed: clients receive an error and no messages.",)
+        assert content.notes == ("This prompt failed: clients receive an error instead of messages.",)
 
 
 #: A recipe whose vendor request uses every feature: system text, cache points and an answer type.
@@ -435,7 +435,7 @@ class TestClients:
 
         assert view.title == client.title
         assert [choice.value for choice in content.choices if choice.is_selected] == [name]
-        assert view.is_offered == (client.has_prompts and client.most_arguments is None)
+        assert view.is_offered == (client.has_prompts and client.max_arguments is None)
         lost = [not message.is_unchanged for message in view.messages]
         kinds = ["text", "text", "image", "recording", "document"]
         assert view.messages == () or lost == [
@@ -530,7 +530,7 @@ class TestClients:
                 ClientProfile("d", cuts_at_blanks=True, keeps_rest=True, fills_in_text=True),
                 {"code": "x y"},
             ),
-            (ClientProfile("e", cuts_at_blanks=True, refuses_missing=True), {"code": "x y"}),
+            (ClientProfile("e", cuts_at_blanks=True, rejects_missing=True), {"code": "x y"}),
         ],
     )
     def test_profile_splits_or_drops_values(self, profile, sent):

@@ -58,7 +58,7 @@ def test_file_in_the_folder_of_another_user_is_rejected(file):
     os.chown(file.parent, OTHER_USER, 0)
 
     assert error_of(file) == (
-        f"{file}: others can replace it, because they can change {file.parent}: "
+        f"{file}: other users can replace it, because they can change {file.parent}: "
         "generate new keys in a folder that only you can change"
     )
 
@@ -68,7 +68,7 @@ def test_world_writable_folder_is_rejected(file, mode):
     """A file in a world-writable folder is rejected, because any user could replace it."""
     file.parent.chmod(mode)
 
-    assert f"others can replace it, because they can change {file.parent}: " in error_of(file)
+    assert f"other users can replace it, because they can change {file.parent}: " in error_of(file)
 
 
 @as_root
@@ -80,7 +80,7 @@ def test_group_writable_folder(file):
 
     assert read_secret_file(str(file), "keys", str) == "secret"
     os.chown(file.parent, 0, OTHER_USER)
-    assert f"others can replace it, because they can change {file.parent}: " in error_of(file)
+    assert f"other users can replace it, because they can change {file.parent}: " in error_of(file)
 
 
 def test_sticky_folder_is_accepted(file):
@@ -100,7 +100,7 @@ def test_symbolic_link(file, open_folder):
     assert read_secret_file(str(link), "keys", str) == "secret"
     folder = file.parents[1] / open_folder
     folder.chmod(0o777)
-    assert f"others can replace it, because they can change {folder}: " in error_of(link)
+    assert f"other users can replace it, because they can change {folder}: " in error_of(link)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_irregular_file_is_rejected(file, kind, expected):
 def test_hint_fixes_the_permissions(file, mode):
     """After the command of the hint, the file is accepted, and its group can still read it."""
     file.chmod(mode)
-    hint = error_of(file).rpartition(", and ")[2]
+    hint = error_of(file).rpartition(", and run: ")[2]
 
     subprocess.run(shlex.split(hint), check=True)
 
@@ -156,7 +156,10 @@ class TestReloading:
         ("text", "expected"),
         [
             ("bad", "this is not a secret"),
-            ("open", "every user can read it (mode 0644): generate new keys, and chmod g-w,o-rwx {file}"),
+            (
+                "open",
+                "every user can read it (mode 0644): generate new keys, and run: chmod g-w,o-rwx {file}",
+            ),
             (None, "the file cannot be read: No such file or directory"),
         ],
     )
@@ -185,7 +188,7 @@ class TestReloading:
         file.touch(mode=0o600)
         file.write_text("fixed")
         self.now += 1
-        expected = f"promptkit: {file}: fixed: all keys in it are used\n"
+        expected = f"promptkit: {file}: fixed: all keys in it are in use\n"
         assert (secret.current(), secret.stale_for, capfd.readouterr().err) == ("fixed", 0, expected)
         self.now += 1
         assert (secret.current(), capfd.readouterr().err) == ("fixed", "")

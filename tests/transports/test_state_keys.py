@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from promptkit.protocol.key_ring import KeyRing
 from promptkit.transports.secret_files import InvalidSecretsError
-from promptkit.transports.state_keys import MAKE_A_KEY, own_key, read_key_file, read_keys, state_keys
+from promptkit.transports.state_keys import NEW_KEY_COMMAND, own_key, parse_keys, read_key_file, state_keys
 
 posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes exist on POSIX only")
 as_root = pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can change owners")
@@ -34,7 +34,7 @@ ENCODINGS = {
 def error_of(text):
     """Return the message of the error that *text* causes."""
     with pytest.raises(InvalidSecretsError) as error:
-        read_keys(text)
+        parse_keys(text)
     return str(error.value)
 
 
@@ -49,16 +49,16 @@ class TestParsing:
         text = "".join(ENCODINGS[name](key) + data.draw(separators) for key, name in keys)
 
         if keys:
-            assert read_keys(text) == tuple(key for key, _ in keys)
+            assert parse_keys(text) == tuple(key for key, _ in keys)
         else:
-            assert error_of(text).startswith("there is no key")
+            assert error_of(text).startswith("there are no keys")
 
     def test_suggested_command_prints_a_valid_key(self):
         """The command that error messages suggest prints a key of 32 bytes."""
-        _, *arguments = shlex.split(MAKE_A_KEY)
+        _, *arguments = shlex.split(NEW_KEY_COMMAND)
         completed = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
 
-        (key,) = read_keys(completed.stdout)
+        (key,) = parse_keys(completed.stdout)
 
         assert len(key) == 32
         assert KeyRing([key]).is_shared
@@ -66,14 +66,14 @@ class TestParsing:
     @pytest.mark.parametrize("size", range(32, 40))
     def test_keys_of_the_secrets_module_are_parsed(self, size):
         """Keys of any length from the standard library's `secrets` are accepted."""
-        assert len(read_keys(secrets.token_urlsafe(size))[0]) == size
-        assert len(read_keys(secrets.token_hex(size))[0]) == size
+        assert len(parse_keys(secrets.token_urlsafe(size))[0]) == size
+        assert len(parse_keys(secrets.token_hex(size))[0]) == size
 
 
 class TestInvalidKeys:
     def test_file_without_keys_is_rejected(self):
         """A file without keys is an error; no random key replaces it."""
-        expected = f"there is no key; to generate one, run: {MAKE_A_KEY}"
+        expected = f"there are no keys; to generate one, run: {NEW_KEY_COMMAND}"
 
         assert {error_of(text) for text in ("", "\n", " , ,", "# later\n")} == {expected}
 
@@ -81,8 +81,8 @@ class TestInvalidKeys:
     def test_unknown_encoding_is_rejected(self, word):
         """The error names the line."""
         assert error_of(f"# keys\n{FIRST.hex()}\n{word}\n") == (
-            "line 3: a key has at least 32 bytes, in base64 or hexadecimal; "
-            f"to generate one, run: {MAKE_A_KEY}"
+            "line 3: a key must be at least 32 bytes long, in base64 or hexadecimal; "
+            f"to generate one, run: {NEW_KEY_COMMAND}"
         )
 
     @pytest.mark.parametrize(
@@ -92,11 +92,11 @@ class TestInvalidKeys:
     )
     def test_short_key_is_rejected(self, word):
         """The error names the line. Hexadecimal digits are never decoded as base64."""
-        assert error_of(f"{word}\n").startswith("line 1: a key has at least 32 bytes")
+        assert error_of(f"{word}\n").startswith("line 1: a key must be at least 32 bytes long")
 
     def test_invalid_key_among_several_in_a_line_is_rejected(self):
         """The error names the line even if other keys in it are valid."""
-        assert error_of(f"{FIRST.hex()},,oh no, {FIRST.hex()}").startswith("line 1: a key has at least")
+        assert error_of(f"{FIRST.hex()},,oh no, {FIRST.hex()}").startswith("line 1: a key must be at least")
 
     @given(st.text(st.sampled_from("01aFzZ+/-_=!ä ,\n"), min_size=10) | st.text(min_size=10))
     @example("A" * 42)
@@ -105,12 +105,12 @@ class TestInvalidKeys:
         """Neither the error nor its context contains the input."""
         errors = []
         try:
-            read_keys(text)
+            parse_keys(text)
         except InvalidSecretsError as error:
             errors = [error, error.__context__]
         words = [word.strip() for line in text.split("\n") for word in line.split(",")]
 
-        output = repr(errors).replace(MAKE_A_KEY, "")
+        output = repr(errors).replace(NEW_KEY_COMMAND, "")
         assert not any(word in output for word in words if len(word) > 9)
 
 
@@ -153,8 +153,8 @@ class TestKeyFile:
             (0o444, "every user can read it"),
             (0o604, "every user can read it"),
             (0o666, "every user can read it"),
-            (0o660, "others can change it"),
-            (0o602, "others can change it"),
+            (0o660, "other users can change it"),
+            (0o602, "other users can change it"),
         ],
         ids=str,
     )
@@ -167,20 +167,20 @@ class TestKeyFile:
 
         assert (
             str(error.value)
-            == f"{path}: {can} (mode {mode:04o}): generate new keys, and chmod g-w,o-rwx {path}"
+            == f"{path}: {can} (mode {mode:04o}): generate new keys, and run: chmod g-w,o-rwx {path}"
         )
 
     @pytest.mark.parametrize(
         ("data", "reason"),
         [
-            (b"# none\n", "there is no key; to generate one, run"),
+            (b"# none\n", "there are no keys"),
             (
                 b"\nsecret!",
-                "line 2: a key has at least 32 bytes, in base64 or hexadecimal; to generate one, run",
+                "line 2: a key must be at least 32 bytes long, in base64 or hexadecimal",
             ),
             (
                 bytes(range(128, 160)),
-                "line 1: a key has at least 32 bytes, in base64 or hexadecimal; to generate one, run",
+                "line 1: a key must be at least 32 bytes long, in base64 or hexadecimal",
             ),
             (b"\n" * 65537, "the file cannot be read: it has more than 65,536 bytes"),
         ],
@@ -193,7 +193,8 @@ class TestKeyFile:
         with pytest.raises(InvalidSecretsError) as error:
             read_key_file(path)
 
-        assert str(error.value).removesuffix(f": {MAKE_A_KEY}") == f"{path}: {reason}"
+        hint = f"; to generate one, run: {NEW_KEY_COMMAND}"
+        assert str(error.value).removesuffix(hint) == f"{path}: {reason}"
 
     def test_unreadable_file_is_rejected(self, tmp_path):
         """The error contains the operating system's error."""
@@ -232,7 +233,7 @@ class TestSources:
     @pytest.mark.parametrize("text", ["", "  ", "changeme"])
     def test_empty_variable_is_rejected(self, text):
         """A deployment with an empty secret fails instead of serving with a random key."""
-        with pytest.raises(InvalidSecretsError, match=r"^PROMPTKIT_STATE_KEYS: (there is no key|line 1: )"):
+        with pytest.raises(InvalidSecretsError, match=r"^PROMPTKIT_STATE_KEYS: (there are no keys|line 1: )"):
             state_keys(None, {"PROMPTKIT_STATE_KEYS": text})
 
 
@@ -312,10 +313,11 @@ class TestOwnKey:
 
         assert len({own_key("recipes"), own_key("recipes")}) == 2
         expected = (
-            f"promptkit: {file}: every user can read it (mode 0644): generate new keys, and chmod "
+            f"promptkit: {file}: every user can read it (mode 0644): generate new keys, and run: chmod "
             f"g-w,o-rwx {file}"
         )
-        assert capfd.readouterr().err == f"{expected}; until then, sessions end when the server stops\n" * 2
+        line = f"{expected}; until this is fixed, sessions end when the server stops\n"
+        assert capfd.readouterr().err == line * 2
 
 
 def _raise_no_home(*_, **__):

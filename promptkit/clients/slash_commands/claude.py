@@ -20,7 +20,6 @@ from promptkit.clients.slash_commands.command import (
     Part,
     SlashCommand,
     TextPart,
-    identifier,
     join_texts,
     make_excerpt,
     one_line,
@@ -29,9 +28,10 @@ from promptkit.clients.slash_commands.command import (
     sort_losses,
     split_command,
     split_parts,
+    to_identifier,
 )
 
-#: The text before the arguments that Claude Code appends if a command has no placeholder.
+#: The text that Claude Code adds before the arguments if a command has no placeholder.
 APPENDED: Final = "\n\nARGUMENTS: "
 
 _ALL: Final = "arguments"
@@ -63,7 +63,7 @@ _REASONS: Final = {
     "number": "it looks like an amount",
 }
 
-#: Extensions that identify a file without a folder. Other words after ``@`` are decorators or people.
+#: Extensions that identify a file name without a folder. Other words after ``@`` are decorators or people.
 _EXTENSIONS: Final = (
     "c|cc|cfg|conf|cpp|cs|css|csv|env|go|graphql|h|html|ini|ipynb|java|js|json|jsonc|jsx|kt|lock|lua|md|mdc|mdx"
     "|mjs|php|proto|ps1|py|rb|rs|rst|scss|sh|sql|svelte|svg|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml"
@@ -82,16 +82,16 @@ def read_claude_command(name: str, text: str) -> SlashCommand:
 
     Args:
         name:
-            The name of the command: the path of its file, without ``.md``.
+            The name of the command, which is the path of its file without ``.md``.
 
         text:
             The content of the file.
 
     Raises:
-        CommandSyntaxError: If the file has no text.
+        CommandSyntaxError: If the front matter is invalid, or if no text follows it.
     """
     reader = _ClaudeText(read_markdown(text))
-    parts, parameters = reader.parts(), reader.parameters
+    parts, parameters = reader.build_parts(), reader.parameters
     if not parameters:
         parts = join_texts((*parts, TextPart(APPENDED), ArgumentPart(_ALL, is_appended=True)))
         parameters = (CommandParameter(_ALL, reader.hint),)
@@ -105,13 +105,15 @@ def read_claude_command(name: str, text: str) -> SlashCommand:
 
 
 class _ClaudeText:
-    """A parser for one Claude Code command file."""
+    """A parser for one Claude Code command."""
 
     def __init__(self, file: CommandFile) -> None:
         self.file = file
         self.hint = (file.get_text("argument-hint") or "")[:_MAX_HINT]
-        # MCP prompts are chosen by users, so `disable-model-invocation` is implied.
-        self.losses = [*file.losses("description", "argument-hint", "arguments", "disable-model-invocation")]
+        # Users choose MCP prompts, so `disable-model-invocation` is implied.
+        self.losses = [
+            *file.find_losses("description", "argument-hint", "arguments", "disable-model-invocation")
+        ]
         self._declared = self._declared_names()
         self._numbers = {name: number for number, name in reversed([*enumerate(self._declared)])}
         self._lines = LineNumbers(file.body, file.line)
@@ -137,19 +139,19 @@ class _ClaudeText:
         self.losses.append(Loss(reason, field.location.line))
         return []
 
-    def parts(self) -> tuple[Part, ...]:
+    def build_parts(self) -> tuple[Part, ...]:
         """Return the text as parts."""
-        spans = ((token.start(), token.end(), [self._part(token)]) for token in self._tokens)
+        spans = ((token.start(), token.end(), [self._build_part(token)]) for token in self._tokens)
         return split_parts(self.file.body, spans)
 
-    def _line(self, token: re.Match[str]) -> int:
+    def _line_number(self, token: re.Match[str]) -> int:
         return self._lines.at(token.start())
 
     def _add_loss(self, description: str, token: re.Match[str]) -> None:
-        self.losses.append(Loss(description, self._line(token)))
+        self.losses.append(Loss(description, self._line_number(token)))
 
     def _scan(self) -> Iterator[re.Match[str]]:
-        """Yield the placeholders, including those in commands that remain text."""
+        """Yield the placeholders, including those within commands that are kept as text."""
         position = 0
         while (token := _PLACEHOLDER.search(self.file.body, position)) is not None:
             position = token.end()
@@ -165,9 +167,9 @@ class _ClaudeText:
 
     def _is_converted(self, token: re.Match[str], group: str) -> bool:
         if group == "file":
-            reason = _file_reason(token[group])
+            reason = _explain_not_file(token[group])
             if reason:
-                self._add_loss(f"{make_excerpt(token[0])!r} stays as text: {reason}", token)
+                self._add_loss(f"{make_excerpt(token[0])!r} is kept as text: {reason}", token)
             return reason is None
         command = token[group]
         inner = (match.lastgroup for match in _PLACEHOLDER.finditer(command) if self._is_declared(match))
@@ -175,24 +177,24 @@ class _ClaudeText:
         reason = "it contains arguments" if has_arguments else shell_reason(command)
         if reason:
             excerpt = make_excerpt(one_line(command))
-            self._add_loss(f"the command {excerpt!r} is not run and stays as text: {reason}", token)
+            self._add_loss(f"the command {excerpt!r} is not run and is kept as text: {reason}", token)
         return reason is None
 
-    def _number(self, token: re.Match[str]) -> int | None:
-        """Return the number of the argument for a placeholder; None if it means all arguments or none."""
+    def _argument_number(self, token: re.Match[str]) -> int | None:
+        """Return the number of a placeholder's argument, or None if it does not refer to one argument."""
         if token["named"] is not None:
             return self._numbers[token["named"]]
         digits = token["index"] or token["number"]
         return None if digits is None else int(digits)
 
     def _find_positional(self) -> dict[int, CommandParameter]:
-        """Return the parameters for positional arguments, by number."""
+        """Return the parameters for positional arguments, keyed by number."""
         sources: dict[int, str] = {}
         for token in () if self._has_all else self._tokens:
-            if (number := self._number(token)) is not None:
+            if (number := self._argument_number(token)) is not None:
                 sources.setdefault(number, token[0])
         used = {number for number, source in sources.items() if not source[1:].isdigit()}
-        # Indexes start at 0, but older documentation has $1 as the first argument.
+        # Indexes start at 0, but in older documentation, $1 is the first argument.
         first = number = 0 if used or 0 in sources else 1
         while number in sources:  # numbers after a gap are not placeholders: without $1, $20 is an amount
             used.add(number)
@@ -207,17 +209,17 @@ class _ClaudeText:
         return parameters
 
     def _argument_names(self) -> list[str]:
-        """Return the names of arguments from the field or the hint; an empty list if they are unusable."""
+        """Return argument names from the field or the hint, or an empty list if they cannot be used."""
         labels = self._declared or [hint.strip("[]<>{}") for hint in _HINT.findall(self.hint)]
-        names = [identifier(label) or "" for label in labels if "|" not in label]
+        names = [to_identifier(label) or "" for label in labels if "|" not in label]
         is_free = {"", _ALL}.isdisjoint(names) and not any(name.startswith(_NUMBERED) for name in names)
         return names if is_free and len(names) == len(labels) == len(set(names)) else []
 
-    def _part(self, token: re.Match[str]) -> Part:
+    def _build_part(self, token: re.Match[str]) -> Part:
         """Return the part for a placeholder."""
         if token["all"]:
             return ArgumentPart(_ALL)
-        number = self._number(token)
+        number = self._argument_number(token)
         if number is not None and number in self._positional:
             return ArgumentPart(self._positional[number].name)
         if token["command"] is not None:
@@ -227,16 +229,16 @@ class _ClaudeText:
         if token["escaped"] is not None:
             return TextPart(token["escaped"])
         is_word = self._has_all and number is not None
-        reason = "it is a word of $ARGUMENTS" if is_word else _REASONS[str(token.lastgroup)]
-        self._add_loss(f"{make_excerpt(token[0])!r} stays as text: {reason}", token)
+        reason = "it is one of the words in $ARGUMENTS" if is_word else _REASONS[str(token.lastgroup)]
+        self._add_loss(f"{make_excerpt(token[0])!r} is kept as text: {reason}", token)
         return TextPart(token[0])
 
 
-def _file_reason(path: str) -> str | None:
+def _explain_not_file(path: str) -> str | None:
     """
-    Return why a word after an ``@`` is not a file of the workspace; None if it is a file.
+    Return why a word after an ``@`` is not a file in the workspace, or None if it is one.
 
-    Return "" if the word does not look like a file at all.
+    The result is "" if the word does not look like a file at all.
     """
     path = path.rstrip(_PUNCTUATION)
     if path.startswith(("/", "~")) or ".." in path.split("/"):
@@ -245,4 +247,4 @@ def _file_reason(path: str) -> str | None:
         return None
     if re.match(r"\$(?:ARGUMENTS|\d)", path):
         return "it contains arguments"
-    return "it can be a folder" if path.endswith("/") else ""  # a word such as @scope/name is a package
+    return "it could be a folder" if path.endswith("/") else ""  # a word such as @scope/name is a package

@@ -1,4 +1,4 @@
-"""A model of every client's slash commands: the parts of the text, and the losses of a conversion."""
+"""A model of slash commands for all clients: the parts of their text, and what a conversion loses."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ from promptkit.declarations.options import name_slug
 from promptkit.language.files import split_front_matter
 from promptkit.loader.discovery import is_recipe, may_enter
 
-#: Maximum length of text from a file in a message, in characters.
+#: Maximum length of text that a message quotes from a file, in characters.
 _MAX_EXCERPT: Final = 200
 
 
@@ -28,7 +28,7 @@ class CommandSyntaxError(Exception):
             The message.
 
         line:
-            The line number, starting at 1.
+            The number of the line, starting at 1.
     """
 
     def __init__(self, reason: str, line: int = 1) -> None:
@@ -53,7 +53,7 @@ class LineNumbers:
         self._ends = [match.start() for match in re.finditer("\n", text)]
 
     def at(self, position: int) -> int:
-        """Return the number of the line at *position*, an index of the text."""
+        """Return the number of the line that contains the character at *position*."""
         return self._first + bisect_left(self._ends, position)
 
 
@@ -71,10 +71,10 @@ class ArgumentPart:
 
     Args:
         name:
-            The parameter.
+            The name of the parameter.
 
         is_appended:
-            Whether the client appends a line with the argument to the text, if the argument is given.
+            Whether the client appends a line with the argument to the text if the argument is given.
     """
 
     name: str
@@ -88,7 +88,7 @@ class CommandPart:
 
     Args:
         words:
-            The program and its arguments, which need no shell.
+            The program and its arguments, which can run without a shell.
     """
 
     words: tuple[str, ...]
@@ -97,15 +97,15 @@ class CommandPart:
 @attrs.frozen
 class FilePart:
     """
-    A reference to a file of the workspace.
+    A reference to a file in the workspace.
 
     Args:
         path:
-            The file, relative to the workspace.
+            The path of the file, relative to the workspace.
 
         source:
-            The text of the reference, if it stays in the text and the content of the file follows the text;
-            None if the content of the file replaces the reference.
+            The text of the reference if it is kept in the text, which the content of the file follows. None
+            if the content of the file replaces the reference.
     """
 
     path: str
@@ -122,13 +122,13 @@ class CommandParameter:
 
     Args:
         name:
-            The name, a Python identifier.
+            The name, which is a Python identifier.
 
         description:
             The description for users.
 
         default:
-            The default; None for a required parameter.
+            The default, or None if the parameter is required.
     """
 
     name: str
@@ -151,10 +151,10 @@ class SlashCommand:
 
     Args:
         name:
-            The name, with the folders of the file before a ``/``.
+            The name, preceded by the folders of the file and a ``/`` after each of them.
 
         parts:
-            The text.
+            The parts of the text.
 
         parameters:
             The parameters, in order.
@@ -185,7 +185,7 @@ def sort_losses(losses: Iterable[Loss]) -> tuple[Loss, ...]:
 
 def split_parts(text: str, spans: Iterable[tuple[int, int, Sequence[Part]]]) -> tuple[Part, ...]:
     """
-    Return *text* as parts.
+    Split *text* into parts.
 
     Args:
         text:
@@ -203,7 +203,7 @@ def split_parts(text: str, spans: Iterable[tuple[int, int, Sequence[Part]]]) -> 
 
 
 def join_texts(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Return *parts* with adjacent text parts joined and empty ones removed."""
+    """Return *parts* with adjacent text parts joined and empty text parts removed."""
     joined = list[Part]()
     for is_text, run in groupby(parts, lambda part: isinstance(part, TextPart)):
         if not is_text:
@@ -227,36 +227,36 @@ _BUILT_IN: Final = re.compile(
 
 def split_command(command: str) -> tuple[str, ...] | None:
     """
-    Return the words of a command; None if the command needs a shell.
+    Return the words of a command, or None if the command needs a shell.
 
-    Without a shell, a command cannot have expansions, pipes or redirections, and cannot run a shell built-in.
+    Without a shell, a command cannot contain expansions, pipes or redirections, or run a shell builtin.
     """
     return None if shell_reason(command) else tuple(shlex.split(command))
 
 
 def shell_reason(command: str) -> str | None:
-    """Return why a command cannot run without a shell; None if it can."""
+    """Return why a command cannot run without a shell, or None if it can."""
     if not command.strip():
         return "it is empty"
     if _WORDS.fullmatch(command) is None:
         return "it needs a shell"
     first = shlex.split(command)[0]
     if _BUILT_IN.fullmatch(first):
-        return f"{first!r} is not a program but a shell builtin"
+        return f"{first!r} is a shell builtin"
     return "it sets a variable first" if "=" in first or not first else None
 
 
-#: Names that generated recipes use.
+#: Names that generated recipes use, so that arguments cannot have them.
 _RESERVED: Final = frozenset(
     {"Annotated", "Arg", "EmbeddedResource", "Text", "None", "prompt", "run", "str", "user", "workspace"}
 )
 
-#: A file of this name would make its folder a skill, in which recipes are not discovered.
+#: A file with this name would make its folder a skill, and recipes are not discovered in skills.
 _SKILL: Final = "skill"
 
 
-def identifier(text: str) -> str | None:
-    """Convert a string to a Python identifier; return None if it has no usable characters."""
+def to_identifier(text: str) -> str | None:
+    """Convert a string to a Python identifier, or return None if it has no usable characters."""
     slug = re.sub(r"[_-]+", "_", name_slug(text)).strip("_").lower()
     if not slug:
         return None
@@ -266,19 +266,19 @@ def identifier(text: str) -> str | None:
 
 
 def markdown_path(name: str) -> str:
-    """Return the path of a command's Markdown prompt, without its ending."""
+    """Return the path of a command's Markdown prompt, without the file extension."""
     *folders, stem = (name_slug(part).lstrip("_") or "command" for part in name.split("/"))
     return "/".join([*(folder if may_enter(folder) else f"{folder}-commands" for folder in folders), stem])
 
 
 def python_path(name: str) -> str:
-    """Return the path of a command's Python recipe, without its ending."""
+    """Return the path of a command's Python recipe, without the file extension."""
     *folders, stem = name.split("/")
     return "/".join([*map(_folder_name, folders), _file_stem(stem)])
 
 
 def _file_stem(name: str) -> str:
-    stem = identifier(name) or "command"
+    stem = to_identifier(name) or "command"
     for candidate in (stem, f"{stem}_command", f"command_{stem}", f"command_{stem}_command"):
         if is_recipe(f"{candidate}.py") and candidate != _SKILL:
             return candidate
@@ -286,7 +286,7 @@ def _file_stem(name: str) -> str:
 
 
 def _folder_name(name: str) -> str:
-    folder = identifier(name) or "commands"
+    folder = to_identifier(name) or "commands"
     return folder if may_enter(folder) else f"{folder}_commands"
 
 
@@ -305,10 +305,10 @@ class UniqueNames:
     def __init__(self, separator: str, reserved: Iterable[str] = ()) -> None:
         self._separator = separator
         self._reserved = {name.casefold() for name in reserved}
-        self._numbers = dict[str, int]()  # by name: all lower numbers are reserved
+        self._numbers = dict[str, int]()  # the last reserved number of each name
 
     def reserve(self, name: str) -> str:
-        """Reserve *name*, or *name* with a number if it is reserved already. Return the reserved name."""
+        """Reserve *name*, or *name* with a number if it is already reserved. Return the reserved name."""
         number = self._numbers.get(name, 1)
         while (
             candidate := f"{name}{self._separator}{number}" if number > 1 else name
@@ -321,20 +321,20 @@ class UniqueNames:
 
 class CommandFile(NamedTuple):
     """
-    A Markdown file.
+    A command in a Markdown file.
 
     Args:
         text:
-            Its text.
+            The text of the file.
 
         fields:
-            Its front matter.
+            The fields of the front matter.
 
         body:
-            The text below the front matter.
+            The text after the front matter.
 
         line:
-            The line number of the body.
+            The number of the body's first line.
     """
 
     text: str
@@ -343,15 +343,15 @@ class CommandFile(NamedTuple):
     line: int
 
     def get_text(self, key: str) -> str | None:
-        """Return a field as text on one line; None if the field is missing or empty."""
+        """Return a field as text on one line, or None if the field is missing or empty."""
         if (field := self.fields.get(key)) is None:
             return None
         if isinstance(field.value, str):
             return one_line(field.value) or None
-        line = self.text.split("\n")[field.location.line - 1]  # such as [issue], which is a list in YAML
+        line = self.text.split("\n")[field.location.line - 1]  # for example, [issue] is a list in YAML
         return one_line(line.partition(":")[2]) or None
 
-    def losses(self, *known: str) -> Iterator[Loss]:
+    def find_losses(self, *known: str) -> Iterator[Loss]:
         """Yield a loss for each field whose key is not one of *known*."""
         for key, field in self.fields.items():
             if key not in known:
@@ -360,7 +360,7 @@ class CommandFile(NamedTuple):
 
 def one_line(text: str) -> str:
     """Return *text* on one line, without invisible characters."""
-    # YAML in JSON syntax can have an emoji as two escapes.
+    # In YAML, an emoji can be written as two escapes, as in JSON.
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
     return " ".join("".join(character if character.isprintable() else " " for character in text).split())
 
@@ -370,7 +370,7 @@ def read_markdown(text: str) -> CommandFile:
     Parse a Markdown file with front matter.
 
     Raises:
-        CommandSyntaxError: If the front matter is invalid, or no text follows it.
+        CommandSyntaxError: If the front matter is invalid, or if no text follows it.
     """
     front_matter, body, line = split_front_matter(text)
     try:

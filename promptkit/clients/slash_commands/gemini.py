@@ -1,5 +1,5 @@
 """
-Gemini CLI commands: TOML whose ``prompt`` has ``{{args}}``, ``!{command}`` and ``@{file}``.
+Gemini CLI commands: TOML whose ``prompt`` can contain ``{{args}}``, ``!{command}`` and ``@{file}``.
 
 See https://geminicli.com/docs/cli/custom-commands. Files are inserted first, then arguments and commands. If
 a prompt has no ``{{args}}`` and the user types arguments, the typed line is appended to the text.
@@ -40,7 +40,7 @@ _FILE: Final = re.compile(r"(?!/|~|.*\.\.(?:/|\Z))[^{}*?]*(?:[^/{}*?]\.\w{1,10}|
 #: A key at the start of a line, or the first key of a table's name.
 _KEY: Final = re.compile(r"^[ \t]*\[{0,2}[ \t]*(?:\"([^\"\n]*)\"|'([^'\n]*)'|([\w-]+))", re.MULTILINE)
 
-#: Documents that are not text, which the client sends unchanged.
+#: Files that are not text. The client sends them unchanged.
 _MEDIA: Final = re.compile(
     r".*\.(?:png|jpe?g|gif|webp|bmp|heic|pdf|mp3|wav|ogg|flac|mp4|mov|webm|avi)", re.IGNORECASE
 )
@@ -52,18 +52,18 @@ def read_gemini_command(name: str, text: str) -> SlashCommand:
 
     Args:
         name:
-            The name of the command: the path of its file, without ``.toml``.
+            The name of the command, which is the path of its file without ``.toml``.
 
         text:
             The content of the file.
 
     Raises:
-        CommandSyntaxError: If the file is not TOML or has no prompt.
+        CommandSyntaxError: If the file is not valid TOML, or if it has no prompt.
     """
-    lines = _lines_of_keys(text)
-    fields = _fields(text, lines)
+    lines = _find_key_lines(text)
+    fields = _parse_fields(text, lines)
     reader = _GeminiText(fields["prompt"], lines.get("prompt", 1))
-    parts = reader.parts()
+    parts = reader.build_parts()
     if _PLACEHOLDER not in fields["prompt"]:
         typed = TextPart(f"\n\n/{name.replace('/', ':')} ")
         parts = join_texts((*parts, typed, ArgumentPart(_ARGUMENTS, is_appended=True)))
@@ -82,7 +82,7 @@ def read_gemini_command(name: str, text: str) -> SlashCommand:
     )
 
 
-def _fields(text: str, lines: Mapping[str, int]) -> dict[str, Any]:
+def _parse_fields(text: str, lines: Mapping[str, int]) -> dict[str, Any]:
     try:
         fields = toml_edits.read(text)
     except FileEditError as error:
@@ -95,7 +95,7 @@ def _fields(text: str, lines: Mapping[str, int]) -> dict[str, Any]:
     return fields
 
 
-def _lines_of_keys(text: str) -> dict[str, int]:
+def _find_key_lines(text: str) -> dict[str, int]:
     """Return the line number of each key's first occurrence."""
     lines, line_by_key = LineNumbers(text), dict[str, int]()
     for match in _KEY.finditer(text):
@@ -110,24 +110,24 @@ class _GeminiText:
         self._prompt, self._line = prompt, line
         self.losses: list[Loss] = []
 
-    def parts(self) -> tuple[Part, ...]:
+    def build_parts(self) -> tuple[Part, ...]:
         """Return the prompt as parts."""
-        files = list(self._blocks("@{", 0, len(self._prompt)))
+        files = list(self._find_blocks("@{", 0, len(self._prompt)))
         if files and files[-1][2] is None:
             files.pop()
         spans, position = list[tuple[int, int, list[Part]]](), 0
         for start, end, path in (*files, (len(self._prompt), len(self._prompt), None)):
-            spans += self._commands(position, start)
+            spans += self._convert_commands(position, start)
             if path is not None:
-                spans += self._file(start, end, path)
+                spans += self._convert_file(start, end, path)
             position = end
         return split_parts(self._prompt, spans)
 
     def _add_loss(self, description: str) -> None:
         self.losses.append(Loss(description, self._line))
 
-    def _blocks(self, trigger: str, position: int, stop: int) -> Iterator[tuple[int, int, str | None]]:
-        """Yield the start, end and content (None if it is unclosed) of each block after *trigger*."""
+    def _find_blocks(self, trigger: str, position: int, stop: int) -> Iterator[tuple[int, int, str | None]]:
+        """Yield the start, end and content (None if unclosed) of each block that begins with *trigger*."""
         while (start := self._prompt.find(trigger, position, stop)) >= 0:
             depth, position = 1, start + len(trigger)
             while depth and position < stop:
@@ -135,15 +135,15 @@ class _GeminiText:
                 position += 1
             if depth:
                 self._add_loss(
-                    f"{trigger!r} is not closed, so Gemini CLI rejects the command; it stays as text"
+                    f"{trigger!r} is not closed, so Gemini CLI rejects the command; it is kept as text"
                 )
                 yield start, stop, None
                 return
             yield start, position, self._prompt[start + len(trigger) : position - 1].strip()
 
-    def _commands(self, position: int, stop: int) -> Iterator[tuple[int, int, list[Part]]]:
-        for start, end, command in self._blocks("!{", position, stop):
-            yield from self._arguments(position, start)
+    def _convert_commands(self, position: int, stop: int) -> Iterator[tuple[int, int, list[Part]]]:
+        for start, end, command in self._find_blocks("!{", position, stop):
+            yield from self._convert_arguments(position, start)
             if command is None:
                 position = start
                 break
@@ -156,24 +156,24 @@ class _GeminiText:
                 yield start, end, [CommandPart(split_command(command) or ())]
                 continue
             self._add_loss(
-                f"the command {make_excerpt(one_line(command))!r} is not run and stays as text: {reason}"
+                f"the command {make_excerpt(one_line(command))!r} is not run and is kept as text: {reason}"
             )
-            yield from self._arguments(start, end)
-        yield from self._arguments(position, stop)
+            yield from self._convert_arguments(start, end)
+        yield from self._convert_arguments(position, stop)
 
-    def _arguments(self, position: int, stop: int) -> Iterator[tuple[int, int, list[Part]]]:
+    def _convert_arguments(self, position: int, stop: int) -> Iterator[tuple[int, int, list[Part]]]:
         while (start := self._prompt.find(_PLACEHOLDER, position, stop)) >= 0:
             position = start + len(_PLACEHOLDER)
             yield start, position, [ArgumentPart(_ARGUMENTS)]
 
-    def _file(self, start: int, end: int, path: str) -> Iterator[tuple[int, int, list[Part]]]:
+    def _convert_file(self, start: int, end: int, path: str) -> Iterator[tuple[int, int, list[Part]]]:
         reason = "it contains arguments" if "{" in path else None
         if _MEDIA.fullmatch(path):
             reason = "it is not text"
         elif _FILE.fullmatch(path) is None:
-            reason = reason or "it can be a folder, or outside the workspace"
+            reason = reason or "it could be a folder, or outside the workspace"
         if reason is None:
             yield start, end, [FilePart(path)]
             return
-        self._add_loss(f"{make_excerpt(self._prompt[start:end])!r} stays as text: {reason}")
-        yield from self._arguments(start, end)
+        self._add_loss(f"{make_excerpt(self._prompt[start:end])!r} is kept as text: {reason}")
+        yield from self._convert_arguments(start, end)

@@ -14,15 +14,15 @@ from promptkit.clients.slash_commands.command import (
     SlashCommand,
     TextPart,
     UniqueNames,
-    identifier,
     one_line,
+    to_identifier,
 )
 from promptkit.declarations.markdown_body import PLACEHOLDER, escape_text
 from promptkit.declarations.skill_frontmatter import MAX_FRONT_MATTER, encode_text
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.placeholders import placeholders_in
 
-#: Maximum length of a line of Python, in characters.
+#: Maximum length of a generated line of Python, in characters.
 _WIDTH: Final = 100
 
 #: Maximum number of placeholders, because Python needs quadratic time to compile the call that fills them.
@@ -39,14 +39,14 @@ def needs_python(command: SlashCommand) -> bool:
 
 def generate_markdown(command: SlashCommand, name: str | None) -> str:
     """
-    Return the Markdown prompt of a command that needs no Python.
+    Return the Markdown prompt for a command that does not need Python.
 
     Args:
         command:
             The command.
 
         name:
-            The name of the prompt; None if the name of the file implies it.
+            The name of the prompt, or None if it is the same as the name of the file.
 
     Raises:
         CommandSyntaxError: If the description and the arguments are too long for front matter.
@@ -58,7 +58,7 @@ def generate_markdown(command: SlashCommand, name: str | None) -> str:
         arguments[parameter.name] = {**description, **default} if default else parameter.description or ""
     fields = {
         **({"name": name} if name else {}),
-        "description": _summary(command),
+        "description": _summarize(command),
         **({"arguments": arguments} if arguments else {}),
     }
     text = "".join(part.text if isinstance(part, TextPart) else PLACEHOLDER for part in command.parts)
@@ -67,26 +67,26 @@ def generate_markdown(command: SlashCommand, name: str | None) -> str:
         for part in command.parts
         if isinstance(part, ArgumentPart)
     )
-    front_matter = "\n".join(_front_matter(fields))
+    front_matter = "\n".join(_format_front_matter(fields))
     if len(front_matter) >= MAX_FRONT_MATTER:
         msg = f"its description and arguments have more than {MAX_FRONT_MATTER:,} characters"
         raise CommandSyntaxError(msg)
     return f"---\n{front_matter}\n---\n{escape_text(text.rstrip(), placeholders)}\n"
 
 
-def _front_matter(fields: Mapping[str, Any], indentation: str = "") -> Iterator[str]:
+def _format_front_matter(fields: Mapping[str, Any], indentation: str = "") -> Iterator[str]:
     """Yield the lines of front matter."""
     for key, value in fields.items():
         if isinstance(value, str):
             yield f"{indentation}{key}: {encode_text(value)}"
         else:
             yield f"{indentation}{key}:"
-            yield from _front_matter(value, f"{indentation}  ")
+            yield from _format_front_matter(value, f"{indentation}  ")
 
 
 def generate_python(command: SlashCommand, prompt: str, stem: str) -> tuple[str, str]:
     """
-    Return the Markdown and the Python of a command's recipe.
+    Return the Markdown and the Python of the recipe for a command.
 
     Args:
         command:
@@ -108,20 +108,20 @@ def generate_python(command: SlashCommand, prompt: str, stem: str) -> tuple[str,
     documents = [
         part.path for part in command.parts if isinstance(part, FilePart) and part.source is not None
     ]
-    text = _call("Text.from_path", [_quote(f"{stem}.md"), *placeholders.keywords()], 8)
+    text = _format_call("Text.from_path", [_quote(f"{stem}.md"), *placeholders.keywords()], 8)
     embedded = (
         f"EmbeddedResource.from_path({_quote(path)}, root=workspace())" for path in dict.fromkeys(documents)
     )
     arguments = [text, *embedded]
-    body = [_docstring(_summary(command)), f"return {_call('user', arguments, 4)}"]
+    body = [_format_docstring(_summarize(command)), f"return {_format_call('user', arguments, 4)}"]
     decorator = "@prompt" if prompt == stem else f"@prompt(name={_quote(prompt)})"
-    signature = _call(f"def {stem}", map(_parameter, command.parameters), 0)
-    head = [*_imports(command), "", "", decorator, f"{signature}:"]
+    signature = _format_call(f"def {stem}", map(_format_parameter, command.parameters), 0)
+    head = [*_build_imports(command), "", "", decorator, f"{signature}:"]
     return f"{markdown}\n", "\n".join([*head, *(f"    {line}" for line in body), ""])
 
 
 class _Placeholders:
-    """The placeholders of the Markdown, with an expression for each."""
+    """The placeholders in the Markdown, and the expressions that fill them."""
 
     def __init__(self, command: SlashCommand) -> None:
         literal = "\0".join(part.text for part in command.parts if isinstance(part, TextPart))
@@ -129,14 +129,14 @@ class _Placeholders:
         self._names: dict[str, str] = {}
 
     def text(self, part: Part) -> str:
-        """Return the Markdown of a part."""
+        """Return the Markdown for a part."""
         match part:
             case TextPart(text=text) | FilePart(source=str(text)):
                 return text
             case ArgumentPart(name=name, is_appended=is_appended):
                 return self._placeholder(name, name, "?" if is_appended else "")
             case CommandPart(words=words):
-                return self._placeholder("_".join(words[:2]), _call("run", map(_quote, words), 12))
+                return self._placeholder("_".join(words[:2]), _format_call("run", map(_quote, words), 12))
             case FilePart(path=path):
                 return self._placeholder(path, f"Text.below(workspace(), {_quote(path)})")
 
@@ -149,13 +149,13 @@ class _Placeholders:
             if len(self._names) == _MAX_PLACEHOLDERS:
                 msg = f"it has more than {_MAX_PLACEHOLDERS} different arguments, commands and files"
                 raise CommandSyntaxError(msg)
-            name = self._free.reserve(identifier(preferred_name) or "text")
+            name = self._free.reserve(to_identifier(preferred_name) or "text")
             self._names[expression] = name
         return f"{{{{{name}{end}}}}}"
 
 
-def _imports(command: SlashCommand) -> Iterator[str]:
-    """Yield the import lines of the recipe."""
+def _build_imports(command: SlashCommand) -> Iterator[str]:
+    """Yield the lines with the recipe's imports."""
     has_descriptions = any(parameter.description for parameter in command.parameters)
     kinds = {type(part) for part in command.parts}
     has_documents = any(isinstance(part, FilePart) and part.source is not None for part in command.parts)
@@ -169,14 +169,14 @@ def _imports(command: SlashCommand) -> Iterator[str]:
         yield f"from promptkit.workspace import {', '.join(names)}"
 
 
-def _parameter(parameter: CommandParameter) -> str:
+def _format_parameter(parameter: CommandParameter) -> str:
     kind = f"Annotated[str, Arg({_quote(parameter.description)})]" if parameter.description else "str"
     default = "" if parameter.default is None else f" = {_quote(parameter.default)}"
     return f"{parameter.name}: {kind}{default}"
 
 
-def _call(function: str, arguments: Iterable[str], depth: int) -> str:
-    """Return a call, with one argument per line if it would be too long for one line indented by *depth*."""
+def _format_call(function: str, arguments: Iterable[str], depth: int) -> str:
+    """Return a call, with one argument per line if it does not fit on one line indented by *depth*."""
     arguments = [*arguments]
     line = f"{function}({', '.join(arguments)})"
     if len(line) + depth <= _WIDTH and "\n" not in line:
@@ -190,7 +190,7 @@ def _quote(text: str) -> str:
     return escape_invisible(json.dumps(text, ensure_ascii=False))
 
 
-def _summary(command: SlashCommand) -> str:
+def _summarize(command: SlashCommand) -> str:
     """Return the command's description, or the start of its text."""
     if command.description:
         return command.description
@@ -200,6 +200,6 @@ def _summary(command: SlashCommand) -> str:
     return first[:_MAX_SUMMARY].strip() or one_line(command.name)
 
 
-def _docstring(text: str) -> str:
-    """Return *text* as a docstring; in plain quotes with escapes, if it contains quotes or backslashes."""
+def _format_docstring(text: str) -> str:
+    """Return *text* as a docstring, which is an escaped string if it contains quotes or backslashes."""
     return _quote(text) if {'"', "\\"} & {*text} else f'"""{text}"""'

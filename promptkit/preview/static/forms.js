@@ -37,7 +37,7 @@ import { fetchText } from "./preview.js";
     markControls();
   }
 
-  // After an upload replaced a control, focus the new one if the old one had the focus.
+  // After an upload has replaced a control, focus the new control if the old one had the focus.
   let focused = null;
   document.addEventListener("focusin", (event) => (focused = event.target.id));
   document.addEventListener("focusout", (event) => queueMicrotask(() => {

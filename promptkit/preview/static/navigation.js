@@ -57,7 +57,7 @@ function moveBetweenTabs(event) {
   next.click();
 }
 
-// Keep the page's prompt visible in the list of prompts, also after the list is replaced.
+// Keep the page's prompt visible in the list of prompts, even after the list is replaced.
 
 function scrollToCurrent() {
   const current = document.querySelector(".sidebar [aria-current]")?.closest("li");

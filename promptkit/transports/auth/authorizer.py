@@ -1,5 +1,5 @@
 """
-Bearer tokens: the authorizer finds the principal of each request by its token, and caches verified tokens.
+Bearer tokens: finding the principal of each request by its token, and caching verified tokens.
 
 See https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization,
 https://www.rfc-editor.org/rfc/rfc6750 and https://www.rfc-editor.org/rfc/rfc9728.
@@ -28,7 +28,7 @@ from promptkit.standard_error import say
 from promptkit.transports.auth.token_file_verifier import TokenFile, is_token
 from promptkit.transports.auth.urls import secure_url
 
-#: The path of a resource's metadata. The path of the resource is appended to it.
+#: The start of the path of a resource's metadata. The resource's own path is appended to it.
 _WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 
 _BEARER: Final = b"bearer "
@@ -40,17 +40,17 @@ class BearerScheme:
 
     Args:
         resource:
-            The URL that clients use, which is the audience of tokens. It can be None if there is no issuer.
+            The server's URL for clients, which is the audience of tokens. It can be None without an issuer.
 
         issuer:
-            The issuer of tokens; None if clients cannot request tokens themselves.
+            The issuer of tokens, or None if clients cannot request tokens themselves.
 
         scopes:
             Scopes that every token must have.
 
     Attributes:
         documents:
-            The metadata of the resource as JSON, under each path where clients look for it.
+            The resource's metadata as JSON, keyed by each path where clients look for it.
 
     Raises:
         ValueError: If a URL or a scope is invalid, or there is an issuer without a resource.
@@ -68,7 +68,7 @@ class BearerScheme:
 
     def _create_metadata(self, resource: str | None, issuer: str) -> None:
         if resource is None:
-            msg = "an issuer creates tokens for one resource: pass *resource*, the URL that clients use"
+            msg = "an issuer's tokens are for one resource: pass *resource*, the server's URL for clients"
             raise ValueError(msg)
         parts = urlsplit(secure_url(resource))
         url = f"{parts.scheme}://{parts.netloc}{_WELL_KNOWN}{parts.path.rstrip('/')}"
@@ -83,24 +83,23 @@ class BearerScheme:
         paths = ("", ENDPOINT, parts.path.rstrip("/"))
         self.documents = MappingProxyType({_WELL_KNOWN + path: encode(document) for path in paths})
 
-    def token(self, head: Head, query: bytes) -> bytes | HttpResponse:
+    def read_token(self, head: Head, query: bytes) -> bytes | HttpResponse:
         """
-        Return the token of a request, which can be any bytes, or the response that rejects the request.
+        Return a request's token, which can be any bytes, or the response that rejects the request.
 
         Args:
             head:
                 The head of the request.
 
             query:
-                The query string of its URL. A token in the query string is rejected, because logs contain
-                URLs.
+                The query string of its URL. A token in the query string is rejected, because URLs are logged.
         """
         if query and any(name == "access_token" for name, _ in parse_qsl(query.decode("latin-1"))):
             return self.reject_malformed(
                 "a token in the URL would appear in logs: send it as Authorization: Bearer"
             )
         if b"authorization" in head.repeated:
-            return self.reject_malformed("Authorization was sent more than once")
+            return self.reject_malformed("the Authorization header was sent more than once")
         value = head.get(b"authorization")
         if value is None:
             return self._reject(401, "send a token as Authorization: Bearer TOKEN")
@@ -114,25 +113,25 @@ class BearerScheme:
 
         Args:
             principal:
-                The bearer of the token; None if the token is not valid.
+                The bearer of the token, or None if the token is not valid.
         """
         if principal is None:
             message = "this token is not valid here: it is unknown, has expired, or is for another server"
             return self._reject(401, message, "invalid_token")
         if self._required <= principal.scopes:
             return principal
-        return self.reject_scopes((), UNSET)
+        return self.reject_missing_scopes((), UNSET)
 
-    def reject_scopes(self, needed: Iterable[str], request_id: RequestId | UnsetType) -> HttpResponse:
+    def reject_missing_scopes(self, needed: Iterable[str], request_id: RequestId | UnsetType) -> HttpResponse:
         """
         Return the response that rejects a request whose token lacks scopes.
 
         Args:
             needed:
-                The scopes that the request needs, in addition to the ones that every token must have.
+                The scopes that the request needs in addition to those that every token must have.
 
             request_id:
-                The id of the request; `UNSET` if the message does not consist of exactly one request.
+                The id of the request, or `UNSET` if the message does not consist of exactly one request.
         """
         scopes = " ".join(dict.fromkeys((*self._scopes, *sorted(needed))))
         message = f"this token lacks a required scope: it needs {scopes}"
@@ -150,7 +149,7 @@ class BearerScheme:
         scopes: str | None = None,
         request_id: RequestId | UnsetType = UNSET,
     ) -> HttpResponse:
-        """Return a response with a challenge. Pass None as *error* for a request without a token."""
+        """Return a response with a challenge; *error* is None if the request has no token."""
         error_fields = [] if error is None else [f'error="{error}"', f'error_description="{message}"']
         scopes = " ".join(self._scopes) if scopes is None else scopes
         scope_fields = [f'scope="{scopes}"'] if scopes else []
@@ -168,7 +167,7 @@ UNAVAILABLE: Final = reject(
 #: Maximum number of seconds for which a verified token is cached, even if it expires later.
 CACHE_S: Final = 300.0
 
-#: Maximum number of cached tokens, which take a few hundred bytes each.
+#: Maximum number of cached tokens. Each takes a few hundred bytes.
 _MAX_CACHED: Final = 4096
 
 
@@ -207,7 +206,7 @@ class Authorizer:
             query:
                 The query string of its URL.
         """
-        token = self.scheme.token(head, query)
+        token = self.scheme.read_token(head, query)
         if isinstance(token, HttpResponse):
             return token
         digest = sha256(token).digest()
@@ -218,10 +217,10 @@ class Authorizer:
 
     async def still_admits(self, head: Head, principal: Principal) -> bool:
         """
-        Return whether the token in *head* still has the same principal and scopes as before.
+        Return whether the token in *head* still has the same principal and the same scopes as before.
 
-        While the verifier is unavailable, a token counts as unchanged until it expires. A token without an
-        expiry then counts as changed.
+        While the verifier is unavailable, a token counts as unchanged until it expires, and a token without
+        an expiry counts as changed.
 
         Args:
             head:
@@ -237,9 +236,9 @@ class Authorizer:
 
     def challenge(self, requests: Sequence[Request], server: SharedServer) -> HttpResponse | None:
         """
-        Return the response that rejects *requests* and names all needed scopes; None if none are missing.
+        Return the response that rejects *requests* and names all needed scopes, or None if none are missing.
 
-        Without an issuer, clients cannot get a token with more scopes, so no request is rejected.
+        Without an issuer, clients cannot get a token with more scopes, so no request is rejected here.
 
         Args:
             requests:
@@ -256,7 +255,7 @@ class Authorizer:
         needed = frozenset().union(*map(server.missing_scopes, requests))
         if not needed:
             return None
-        response = self.scheme.reject_scopes(needed, requests[0].id if len(requests) == 1 else UNSET)
+        response = self.scheme.reject_missing_scopes(needed, requests[0].id if len(requests) == 1 else UNSET)
         reply = Reply(response.body + b"\n", "error", InvalidRequest.code)
         for request in requests:
             if server.observe is not None:
@@ -266,12 +265,12 @@ class Authorizer:
 
     async def _verify(self, token: bytes, digest: bytes) -> Principal | HttpResponse:
         if not is_token(token):
-            return self.scheme.reject_malformed("a token contains only letters, digits and -._~+/=")
+            return self.scheme.reject_malformed("a token can contain only letters, digits and -._~+/=")
         try:
             answer = self._verifier.verify(token.decode())
             principal = await answer if isawaitable(answer) else answer
             if principal is not None and not isinstance(principal, Principal):
-                msg = f"a verifier returns a Principal or None, not {type(principal).__name__}"
+                msg = f"a verifier must return a Principal or None, not {type(principal).__name__}"
                 raise TypeError(msg)  # noqa: TRY301 (handled like any error of the verifier)
             admitted = self.scheme.admit(principal)
         except VerifierUnavailableError:
@@ -298,38 +297,38 @@ def create_authorizer(
     scopes: Iterable[str] = (),
 ) -> Authorizer | None:
     """
-    Return the authorizer for these settings; None if requests need no token.
+    Return the authorizer for these settings, or None if requests do not need tokens.
 
     Args:
         resource:
-            The URL that clients use, which is the audience of an issuer's tokens.
+            The server's URL for clients, which is the audience of an issuer's tokens.
 
         issuer:
             The issuer of tokens. Without a *verifier*, the tokens are JSON Web Tokens.
 
         token_file:
-            A token file.
+            The path of a token file.
 
         verifier:
-            Verifies tokens of any other kind.
+            A verifier for any other kind of token.
 
         scopes:
             Scopes that every token must have.
 
     Raises:
-        ValueError: If a URL or a scope is invalid, the file cannot be read, or the settings contradict each
-            other.
+        ValueError: If a URL or a scope is invalid, if the file cannot be read, or if the settings contradict
+            each other.
 
         ModuleNotFoundError: If an issuer's tokens must be verified, but the extra ``auth`` is not installed.
     """
     if token_file is not None and (issuer is not None or verifier is not None):
-        msg = "tokens come from either a file or an issuer: pass only one of them"
+        msg = "a token file cannot be combined with an issuer or a verifier: pass only one of them"
         raise ValueError(msg)
     scheme = BearerScheme(resource, issuer, scopes)
     if verifier is None and token_file is not None:
         verifier = TokenFile(str(token_file))
     if verifier is None and issuer is not None and resource is not None:
-        # These need the extra.
+        # These modules need the extra ``auth``.
         from promptkit.transports.auth.issuer import Issuer
         from promptkit.transports.auth.jwt_verifier import JwtVerifier
 
@@ -337,7 +336,7 @@ def create_authorizer(
     if verifier is not None:
         return Authorizer(scheme, verifier)
     if scopes:
-        msg = "scopes need tokens: add an issuer, a token file or a verifier"
+        msg = "scopes require tokens: add an issuer, a token file or a verifier"
         raise ValueError(msg)
     return None
 

@@ -1,9 +1,9 @@
 """
-The issuer of tokens: fetches its documents and public keys, and checks the signatures of its tokens.
+Token issuers: fetching an issuer's metadata and public keys, and checking the signatures of its tokens.
 
-The keys are fetched on a thread on demand, and again when a token names an unknown key. Documents are fetched
-only from the configured issuer, with a timeout and a maximum size. See
-https://www.rfc-editor.org/rfc/rfc8414, https://www.rfc-editor.org/rfc/rfc7517,
+The keys are fetched on demand, in a separate thread, and again when a token names an unknown key. Documents
+are fetched only from the configured issuer and from the key URL in its metadata, with a timeout and a maximum
+size. See https://www.rfc-editor.org/rfc/rfc8414, https://www.rfc-editor.org/rfc/rfc7517,
 https://www.rfc-editor.org/rfc/rfc8725 and https://openid.net/specs/openid-connect-discovery-1_0.html.
 """
 
@@ -32,12 +32,12 @@ from promptkit.standard_error import say
 from promptkit.transports.auth.urls import secure_url
 from promptkit.version import VERSION
 
-#: Age at which fetched keys are fetched again, and maximum age of keys while the issuer is unreachable, in
+#: Age after which keys are fetched again, and maximum age of keys while the issuer is unreachable, in
 #: seconds.
-FRESH_S: Final = 300.0
-TRUSTED_S: Final = 3600.0
+REFRESH_AFTER_S: Final = 300.0
+MAX_KEY_AGE_S: Final = 3600.0
 
-#: Minimum time between two fetches, in seconds, whatever tokens arrive.
+#: Minimum time between two fetches, in seconds, regardless of the tokens that arrive.
 COOL_DOWN_S: Final = 30.0
 
 #: How long a request waits for keys, in seconds.
@@ -47,21 +47,21 @@ _WAIT_S: Final = 10.0
 #: elliptic curve key follows from its algorithm.
 _RSA_BITS: Final = 2048
 
-#: Timeouts of one socket operation, and of the whole response, in seconds.
-_PART_S: Final = 5.0
-_WHOLE_S: Final = 8.0
+#: Timeouts for one socket operation and for the whole response, in seconds.
+_SOCKET_TIMEOUT_S: Final = 5.0
+_FETCH_TIMEOUT_S: Final = 8.0
 
 _MAX_BYTES: Final = 1024 * 1024
 
-#: Allowed signature algorithms. All are asymmetric, because with a shared key, the verifier could sign tokens
-#: as well. A token must be signed with the algorithm that it names.
+#: Allowed signature algorithms. All of them are asymmetric, because with a shared key, the verifier could
+#: also sign tokens. A token must be signed with the algorithm that it names.
 ALGORITHMS: Final = frozenset(
     ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
 )
 
 
 class DocumentUnavailableError(Exception):
-    """A document could not be fetched or is not usable; the message gives the reason."""
+    """A document cannot be fetched or used. The message gives the reason."""
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -72,7 +72,7 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 class _DeadlineHandler(HTTPSHandler, HTTPHandler):
-    """Opens connections that a timer shuts down, because a socket's timeout restarts with each byte."""
+    """Opens connections that a timer shuts down, because the timeout of a socket restarts with each byte."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class _DeadlineHandler(HTTPSHandler, HTTPHandler):
     def do_open(self, http_class: Any, req: Request, **arguments: Any) -> HTTPResponse:
         def create_connection(*args: Any, **kwargs: Any) -> HTTPConnection:
             connection: HTTPConnection = http_class(*args, **kwargs)
-            connection._create_connection = self._connect  # type: ignore[attr-defined]  # noqa: SLF001 (there is no public way)
+            connection._create_connection = self._connect  # type: ignore[attr-defined]  # noqa: SLF001 (there is no public API)
             return connection
 
         return super().do_open(create_connection, req, **arguments)
@@ -108,16 +108,16 @@ class _DeadlineHandler(HTTPSHandler, HTTPHandler):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
 
-def fetch_document(url: str, seconds: float = _WHOLE_S) -> dict[str, Any]:
+def fetch_document(url: str, seconds: float = _FETCH_TIMEOUT_S) -> dict[str, Any]:
     """
-    Fetch the JSON object at a URL. This blocks on the network.
+    Fetch the JSON object at a URL, blocking until it has arrived.
 
     Args:
         url:
-            An ``https`` URL, or an ``http`` URL of this machine.
+            An ``https`` URL, or an ``http`` URL on this machine.
 
         seconds:
-            The timeout, after which the connection is closed.
+            The timeout for the whole response, after which the connection is closed.
 
     Raises:
         DocumentUnavailableError: If the document cannot be fetched in time, is too large, or is not a JSON
@@ -139,11 +139,11 @@ def fetch_document(url: str, seconds: float = _WHOLE_S) -> dict[str, Any]:
 
 def _read(url: str, handler: _DeadlineHandler) -> bytes:
     request = Request(url, headers={"accept": "application/json", "user-agent": f"promptkit/{VERSION}"})  # noqa: S310 (the URL is checked)
-    proxies = [ProxyHandler({})] if urlsplit(url).scheme == "http" else []  # no proxy on this machine
-    with build_opener(_NoRedirects, handler, *proxies).open(request, timeout=_PART_S) as response:
+    proxies = [ProxyHandler({})] if urlsplit(url).scheme == "http" else []  # no proxy for this machine
+    with build_opener(_NoRedirects, handler, *proxies).open(request, timeout=_SOCKET_TIMEOUT_S) as response:
         data: bytes = response.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
-        msg = f"it has more than {_MAX_BYTES:,} bytes"
+        msg = f"it is larger than {_MAX_BYTES:,} bytes"
         raise ValueError(msg)
     return data
 
@@ -164,11 +164,11 @@ _REGISTRY: Final = _Registry(strict_check_header=False)
 
 class Issuer:
     """
-    An issuer of tokens, and its cached public keys.
+    A token issuer and its cached public keys.
 
     Args:
         url:
-            The issuer's identifier.
+            The issuer's identifier, which is a URL.
 
         fetch:
             Fetches the JSON object at a URL.
@@ -177,7 +177,7 @@ class Issuer:
             Returns a monotonic time, in seconds.
 
     Raises:
-        ValueError: If the URL is invalid.
+        ValueError: If *url* is not valid.
     """
 
     def __init__(
@@ -197,21 +197,21 @@ class Issuer:
 
     async def decode(self, token: str) -> jwt.Token:
         """
-        Return the content of a token that this issuer has signed. The content is not validated.
+        Check that this issuer has signed a token, and return the token's content without validating it.
 
         Args:
             token:
-                Any text. A token without a key id must be signed with the issuer's only key.
+                Any text. If a token has no key id, the issuer must have only one key.
 
         Raises:
             VerifierUnavailableError: If the keys cannot be fetched.
 
-            Exception: An error from `joserfc`, or any other exception, if the issuer has not signed the
-            token.
+            Exception: An error from `joserfc`, or any other exception, if the text is not a token that the
+                issuer has signed.
         """
-        if self._age() > FRESH_S:
+        if self._age() > REFRESH_AFTER_S:
             await self._refresh()
-        if self._age() > TRUSTED_S:
+        if self._age() > MAX_KEY_AGE_S:
             raise VerifierUnavailableError
         try:
             return jwt.decode(token, self._keys, registry=_REGISTRY)
@@ -226,7 +226,7 @@ class Issuer:
 
     async def _refresh(self) -> None:
         """
-        Fetch the keys, unless the last attempt was a moment ago, and wait for a fetch that is running.
+        Fetch the keys, unless the last attempt was too recent, and wait for any fetch that is running.
 
         Requests on all event loops share one fetch.
         """
@@ -249,7 +249,8 @@ class Issuer:
         except DocumentUnavailableError as error:
             self._has_failed = True
             say(
-                f"the keys of {self.url} cannot be fetched: {error}; the next attempt is in {COOL_DOWN_S:g} s"
+                f"the keys of {self.url} cannot be fetched: {error}; "
+                f"the next attempt is in {COOL_DOWN_S:g} s at the earliest"
             )
         finally:
             with self._lock:
@@ -261,12 +262,12 @@ class Issuer:
         jwks = self._fetch(url).get("keys")
         keys = [key for entry in (jwks if isinstance(jwks, list) else []) if (key := _public_key(entry))]
         if not keys:
-            msg = f"{url}: it has no usable key"
+            msg = f"{url}: it contains no usable key"
             raise DocumentUnavailableError(msg)
         return KeySet(keys)
 
     def _discover_keys_url(self) -> str:
-        """Return the URL of the issuer's keys, from the first metadata document that exists."""
+        """Return the URL of the issuer's keys, from the first metadata document that can be fetched."""
         failures = list[str]()
         for url in _metadata_urls(self.url):
             try:
@@ -279,7 +280,7 @@ class Issuer:
                 raise DocumentUnavailableError(msg)
             keys_url = metadata.get("jwks_uri")
             if not isinstance(keys_url, str):
-                msg = f"{url}: it has no jwks_uri"
+                msg = f"{url}: it does not contain a jwks_uri"
                 raise DocumentUnavailableError(msg)
             return keys_url
         msg = "; ".join(failures)
@@ -287,7 +288,7 @@ class Issuer:
 
 
 def _metadata_urls(issuer: str) -> list[str]:
-    """Return the possible URLs of an issuer's metadata, in the order of the specification."""
+    """Return the possible URLs of an issuer's metadata, in the order that the specification defines."""
     parts = urlsplit(issuer)
     host, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
     urls = [
@@ -297,10 +298,10 @@ def _metadata_urls(issuer: str) -> list[str]:
 
 
 def _public_key(entry: Any) -> Key | None:
-    """Return the key of a JWK; None if it cannot verify an issuer's signatures."""
+    """Return the key in a JWK, or None if the key cannot be used to verify an issuer's signatures."""
     try:
         key = import_key(entry)
-    except Exception:  # noqa: BLE001 (the library may not know its type yet)
+    except Exception:  # noqa: BLE001 (the library may not support its type)
         return None
     is_weak = isinstance(key, RSAKey) and key.public_key.key_size < _RSA_BITS
     return None if is_weak or isinstance(key, OctKey) else key

@@ -1,5 +1,5 @@
 """
-Verification of JSON Web Tokens: their signature by the issuer, their claims, and the caller that they name.
+Verification of JSON Web Tokens: checking a token's signature and claims, and identifying its caller.
 
 See https://www.rfc-editor.org/rfc/rfc8725 and https://www.rfc-editor.org/rfc/rfc9068.
 """
@@ -17,7 +17,7 @@ from promptkit.transports.auth.issuer import Issuer
 #: Allowed difference between clocks, in seconds.
 LEEWAY_S: Final = 30
 
-#: The types of access tokens. Other types, such as logout tokens, are rejected.
+#: The accepted token types. Tokens of other types, such as logout tokens, are rejected.
 _TYPES: Final = frozenset((None, "jwt", "at+jwt", "application/at+jwt"))
 
 
@@ -49,7 +49,7 @@ class JwtVerifier:
 
     async def verify(self, token: str) -> Principal | None:
         """
-        Return the principal of a token; None if the token is invalid. Each reason for this is logged once.
+        Return a token's principal, or None if the token is invalid. Log each reason for this only once.
 
         Args:
             token:
@@ -62,7 +62,7 @@ class JwtVerifier:
             decoded = await self._issuer.decode(token)
             kind = decoded.header.get("typ")
             if (kind and str(kind).lower()) not in _TYPES or "crit" in decoded.header:
-                raise errors.UnsupportedHeaderError  # noqa: TRY301 (handled like the library's own)
+                raise errors.UnsupportedHeaderError  # noqa: TRY301 (handled like the library's own errors)
             self._claims.validate(decoded.claims)
             return _to_principal(decoded.claims)
         except VerifierUnavailableError:
@@ -72,10 +72,10 @@ class JwtVerifier:
             return None
 
     def _log_once(self, reason: str) -> None:
-        """Log why a token is rejected, once per reason, because clients send invalid tokens repeatedly."""
+        """Log why a token is rejected, once per reason, because clients keep sending invalid tokens."""
         if reason not in self._logged:
             self._logged.add(reason)
-            say(f"a token was rejected: {reason}. This is reported once")
+            say(f"a token was rejected: {reason} (this is reported only once)")
 
 
 def _to_principal(claims: dict[str, Any]) -> Principal:
@@ -95,7 +95,7 @@ def _to_principal(claims: dict[str, Any]) -> Principal:
 
 
 def _describe_error(error: Exception) -> str:
-    """Return why a token is rejected, without its content."""
+    """Return why a token is rejected, without revealing its content."""
     if not isinstance(error, errors.JoseError) or isinstance(error, errors.DecodeError):
         return "it is not a JSON Web Token"
     claim = f" ({error.claim})" if isinstance(error, errors.ClaimError) else ""

@@ -1,19 +1,19 @@
-"""The check of configured URLs: those of issuers, of their keys, and of this server."""
+"""Validation of configured URLs: those of issuers, of their keys, and of this server."""
 
 import re
 from typing import Final
 from urllib.parse import urlsplit
 
-#: The characters of hosts, ports and paths. Any other character could end a header.
+#: The characters that a URL can contain. Other characters, such as quotes, could end the value of a header.
 _URL: Final = re.compile(r"[\w.~:/?#@!$&'()*+,;=%\[\]-]+", re.ASCII)
 
 
 def secure_url(text: str) -> str:
     """
-    Return *text* if it is an ``https`` URL, or an ``http`` URL of this machine.
+    Return *text* if it is an ``https`` URL, or an ``http`` URL on this machine.
 
     Raises:
-        ValueError: If *text* is not such a URL, or contains a user, a query or a fragment.
+        ValueError: If *text* is not such a URL, or if it contains a user, a query or a fragment.
     """
     parts = urlsplit(text) if _URL.fullmatch(text) else urlsplit("")
     is_secure = parts.scheme == "https" or (

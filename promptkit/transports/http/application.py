@@ -57,7 +57,7 @@ _EVENTS: Final = (
 )
 #: The header for responses to requests with a token, which must not be cached.
 _PRIVATE: Final = (b"cache-control", b"no-store")
-#: The methods whose replies are streams of changes.
+#: The methods whose replies are streams of notifications.
 _STREAMS: Final = ("subscriptions/listen", STREAM)
 _HEALTH: Final = ("/healthz", "/readyz")
 
@@ -69,7 +69,7 @@ class Application:
     """
     Serves a catalog over HTTP, as an ASGI application.
 
-    It does not need lifespan events, and works in any number of event loops. No thread starts before the
+    It does not need lifespan events, and can be used on several event loops. No thread is started before the
     first request, so the process can fork until then.
 
     Args:
@@ -80,7 +80,7 @@ class Application:
             The settings of the server.
 
         on_start:
-            Called with `replace` and `is_idle` once the threads have started.
+            Called with the methods `replace` and `is_idle` once the threads have started.
 
     Attributes:
         draining:
@@ -125,7 +125,7 @@ class Application:
         self._lock = Lock()
 
     def replace(self, catalog: Catalog) -> None:
-        """Serve another catalog from now on, and notify clients of the changes."""
+        """Start serving another catalog, and notify clients of the changes."""
         server = self.start()
         server.replace(catalog)
         self._offer(server)
@@ -136,7 +136,7 @@ class Application:
 
         Args:
             siblings:
-                The workers of the supervisor that has started this process.
+                The sockets of all workers of the supervisor that has started this process.
 
             number:
                 The number of this worker, from 0.
@@ -183,7 +183,7 @@ class Application:
         return server
 
     def _exchange(self, server: SharedServer, siblings: "Siblings", number: int) -> None:
-        """Exchange messages with other workers from now on."""
+        """Start exchanging messages with the other workers."""
 
         def receive(message: bytes) -> None:
             if (answer := server.receive_from_worker(message)) is not None:
@@ -213,7 +213,7 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI request."""
         if scope["type"] != "http":
-            await self._serve_other(scope, receive, send)
+            await self._handle_other_scope(scope, receive, send)
             return
         head = read_head(scope["method"], _path(scope), scope["headers"])
         checked = await self._check(head, scope)
@@ -266,8 +266,8 @@ class Application:
             return response
         return await self._authorizer.check(head, scope.get("query_string", b""))
 
-    async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle lifespan events, and reject web sockets."""
+    async def _handle_other_scope(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle lifespan events, and reject WebSockets."""
         if scope["type"] != "lifespan":
             await send({"type": "websocket.close", "code": 1000})
             return
@@ -312,7 +312,7 @@ class Application:
             await send({"type": "http.response.body", "body": _events(reply.line)})
 
     async def _must_end(self, channel: HttpChannel) -> bool:
-        """Return whether a stream must end, because its token has expired or now has other scopes."""
+        """Return whether a stream must end, because its token is no longer valid or now has other scopes."""
         if self._authorizer is None or channel.principal is None:
             return False
         listens = any(request.method in _STREAMS for request in channel.requests)
@@ -342,12 +342,12 @@ class Application:
         ready: dict[str, Any] = {"status": "ready", "errors": self._settings.count_invalid()}
         if self._ring.is_shared:
             digest = await asyncio.to_thread(lambda: server.snapshot.digest)  # can be slow
-            # The digest covers hidden prompts and is public, so it is keyed against guessing.
+            # The digest is public and covers hidden prompts, so it is keyed, to prevent guessing.
             ready["catalog"] = self._ring.digest("catalog", digest.encode())
         return HttpResponse(200, encode(ready), (JSON_BODY,))
 
     async def _scrape(self, metrics: "Metrics", head: Head, scope: Scope) -> HttpResponse:
-        """Answer Prometheus. Metrics contain names of prompts, so a scrape needs a token like any request."""
+        """Answer a Prometheus scrape, which needs a token like any request: metrics contain prompt names."""
         if (rejected := self._guard.check_reading(head)) is not None:
             return rejected
         if self._authorizer is not None:
@@ -358,7 +358,7 @@ class Application:
         return HttpResponse(200, text, (_PLAIN, _PRIVATE))
 
     def _pending_requests(self) -> PendingRequests:
-        """Return the pending requests on the running event loop."""
+        """Return the `PendingRequests` of the running event loop, creating the object if needed."""
         loop, pending = asyncio.get_running_loop(), self._open
         if pending is None or pending.loop is not loop:
             self.start()
@@ -371,9 +371,9 @@ class LoggedApplication(Application):
     """
     Serves a catalog over HTTP and logs each request in the ``logfmt`` format.
 
-    A line contains neither the body, nor the query of the URL, nor header fields, and so neither arguments
-    nor tokens. The status is 499 if the client disconnected before the response. A request that exceeds a
-    limit has status 200 and the code of its error.
+    Log lines do not contain the body, the URL's query or header fields, and therefore no arguments or tokens.
+    The status is 499 if the client disconnected before the response started. A request that exceeds a limit
+    is logged with status 200 and its error code.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -392,7 +392,7 @@ class LoggedApplication(Application):
             await super().__call__(scope, receive, send_and_count)
         finally:
             address = scope["client"][0] if scope.get("client") else "-"
-            path = json.dumps(shortened(scope["path"]))  # ASCII only: no line ending, no control sequence
+            path = json.dumps(shortened(scope["path"]))  # ASCII only: no line endings or control sequences
             elapsed = (time.perf_counter() - started) * 1000
             say(
                 f"access address={address} method={scope['method']} path={path} "

@@ -1,4 +1,4 @@
-"""Channels from event loops that read posted messages to the server's threads that answer them, and back."""
+"""Channels that pass posted messages from event loops to the server's threads, and replies back."""
 
 import asyncio
 from collections import deque
@@ -24,18 +24,18 @@ from promptkit.protocol.principals import Principal
 from promptkit.standard_error import say
 from promptkit.transports.http.settings import Receive
 
-#: Limits of the queue for a client that does not read its stream, in lines and in bytes.
+#: Limits on the queue for a client that does not read its stream, in lines and in bytes.
 _MAX_LINES: Final = 1024
 _MAX_BYTES: Final = 4 * 1024 * 1024
 
-#: How much of an oversized or rejected body is read and dropped. If the server closed the connection right
-#: away, most clients would see a broken connection instead of the response.
+#: How many bytes of an oversized or rejected body are read and dropped. If the server closed the connection
+#: immediately, most clients would see a broken connection instead of the response.
 _READ_ON_BYTES: Final = 16 * 1024 * 1024
 
 #: Interval between sweeps over pending requests, in seconds. Sweeps avoid a timer for each request.
 _SWEEP_EVERY_S: Final = 0.1
 
-#: Time after which a pending request is watched for a disconnect, in seconds.
+#: Time after which the client of a pending request is watched for a disconnect, in seconds.
 _WATCH_AFTER_S: Final = 0.05
 
 #: The size of a large reply, in bytes, and the delay after which free memory is returned to the system, in
@@ -70,14 +70,14 @@ class HttpChannel:
             The complete body, once it has arrived.
 
         principal:
-            The principal of the request; None without authorization.
+            The principal of the request, or None without authorization.
 
         requests:
-            The requests in the message; empty once they are answered or dropped, because they refer back to
-            this channel, and the garbage collector does not traverse requests.
+            The requests in the message. It is emptied once they are answered or dropped, because they refer
+            back to this channel, and the garbage collector does not traverse requests.
 
         modern:
-            Whether the requests name their protocol revision.
+            Whether each request names its protocol revision, as stateless revisions require.
 
         gone:
             Whether the client has disconnected.
@@ -89,7 +89,7 @@ class HttpChannel:
             Number of bytes reserved for the body.
 
         since:
-            When the request started, in the time of the event loop.
+            When the request started, by the clock of the event loop.
 
         is_read:
             Whether reading the body has ended, successfully or not.
@@ -123,7 +123,7 @@ class HttpChannel:
         return read_session_id(self.head)
 
     @property
-    def takes_stream(self) -> bool:
+    def accepts_stream(self) -> bool:
         """Whether the client accepts a stream of events that ends with the reply."""
         _, events = accepts(self.head.get(b"accept") or b"*/*")
         return events
@@ -148,9 +148,9 @@ class HttpChannel:
 
     def sender(self, _send: Send) -> Send:
         """
-        Return a function that sends lines before the reply, or `discard` if the client accepts no stream.
+        Return a function that sends lines before the reply, or `discard` if the client accepts only a reply.
         """
-        return self._deliver if self.takes_stream else discard
+        return self._deliver if self.accepts_stream else discard
 
     def respond(self, reply: Reply | HttpResponse) -> None:
         """Send the final reply or response."""
@@ -159,12 +159,12 @@ class HttpChannel:
 
     def _deliver(self, message: Outgoing) -> None:
         with suppress(RuntimeError):  # the event loop is closed, and its clients are gone
-            self._pending.loop.call_soon_threadsafe(self.take, message)
+            self._pending.loop.call_soon_threadsafe(self.enqueue, message)
 
     # Called on the event loop.
 
     async def read_body(self, limit: int) -> bytes | HttpResponse | None:
-        """Return the body, or the response that rejects it; None if the client has disconnected."""
+        """Return the body or the response that rejects it, or None if the client has disconnected."""
         pieces: list[bytes] = []
         size, more, fits = 0, True, True
         self._task = asyncio.current_task()
@@ -193,20 +193,20 @@ class HttpChannel:
         finally:
             self.is_read, self._task = True, None
         if size > limit:
-            msg = f"the body of a request has at most {limit:,} bytes"
+            msg = f"the body of a request can have at most {limit:,} bytes"
             return reject(413, InvalidRequest(msg), headers=(CLOSE,) if more else ())
         if not fits:
-            msg = "the memory for request bodies is in use: try again later"
+            msg = "all memory for request bodies is in use: try again later"
             return reject(503, TooManyRequests(msg), headers=(RETRY,))
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def drop_body(self) -> bool:
-        """Read and discard the body; return whether all of it has arrived."""
+        """Read and discard the body. Return whether all of it has arrived."""
         result = await self.read_body(0)
         return isinstance(result, bytes) or (result is not None and CLOSE not in result.headers)
 
     def expire(self) -> None:
-        """Stop reading the body."""
+        """Stop reading the body, because it did not arrive in time."""
         if self._task is not None and not self._is_expired:
             self._is_expired = True
             self._task.cancel()
@@ -218,11 +218,11 @@ class HttpChannel:
 
     async def next_event(self, seconds: float) -> Outgoing | None:
         """
-        Wait for the next message on a stream and return it; None if the client has disconnected.
+        Wait for the next message on a stream and return it, or None if the client has disconnected.
 
         Args:
             seconds:
-                Time after which a keep-alive comment is returned.
+                Time after which a keep-alive comment is returned instead.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -231,7 +231,7 @@ class HttpChannel:
             return b""
 
     async def next(self) -> Outgoing | None:
-        """Wait for the next message to the client and return it; None if the client has disconnected."""
+        """Wait for the next message to the client and return it, or None if the client has disconnected."""
         while not self._queue and not self.gone:
             self._waiter = self._pending.loop.create_future()  # takes half the time of an asyncio.Queue
             await self._waiter
@@ -243,7 +243,7 @@ class HttpChannel:
         return message
 
     def watch(self) -> None:
-        """From now on, notice if the client disconnects."""
+        """Start watching for a disconnect of the client."""
         if self._watching is None:
             self._watching = self._pending.loop.create_task(self._wait_for_disconnect())
 
@@ -254,12 +254,12 @@ class HttpChannel:
         self.disconnect()
 
     def stop_watching(self) -> None:
-        """Stop what `watch` has started."""
+        """Stop watching for a disconnect of the client."""
         if self._watching is not None:
             self._watching.cancel()
             self._watching = None  # its result refers back to the request
 
-    def take(self, reply: Outgoing) -> None:
+    def enqueue(self, reply: Outgoing) -> None:
         """Queue a message to the client. A client that does not read its stream counts as disconnected."""
         if isinstance(reply, Reply) and len(reply.line) >= _LARGE_REPLY:
             self._pending.trim_later()
@@ -292,10 +292,10 @@ class PendingRequests:
             The event loop.
 
         drop:
-            Cancels the requests in a message.
+            Called to cancel the requests in a message.
 
         max_bytes:
-            Maximum size of all bodies that have not been decoded, in bytes.
+            Maximum total size of the bodies that have not been decoded, in bytes.
 
         body_timeout:
             Maximum time for a body to arrive, in seconds.
@@ -305,7 +305,7 @@ class PendingRequests:
             The event loop.
 
         budget:
-            The memory for bodies.
+            The memory budget for bodies.
     """
 
     def __init__(
@@ -325,7 +325,7 @@ class PendingRequests:
         self._trimming: asyncio.TimerHandle | None = None
 
     def begin(self, channel: HttpChannel) -> None:
-        """Register a request whose body is not read yet."""
+        """Register a request whose body has not been read yet."""
         channel.since = self.loop.time()
         self._open[channel] = None
         if not self._is_sweeping:
@@ -339,7 +339,7 @@ class PendingRequests:
         channel.stop_watching()
 
     def _sweep(self) -> None:
-        """Stop reading slow bodies, and watch for disconnects."""
+        """Stop reading bodies that arrive too slowly, and start watching for disconnects."""
         now = self.loop.time()
         self._is_sweeping = bool(self._open)
         if self._is_sweeping:
@@ -352,22 +352,22 @@ class PendingRequests:
                 channel.expire()
 
     def trim_later(self) -> None:
-        """Schedule the return of free memory to the system, for some time after a large reply."""
+        """Schedule free memory to be returned to the system a few seconds after a large reply."""
         if self._trimming is not None:
             self._trimming.cancel()
         self._trimming = self.loop.call_later(_TRIM_AFTER_S, return_free_memory)
 
 
 def discard(_line: bytes) -> None:
-    """Discard a line that belongs to no request, or to a client that accepts no stream."""
+    """Discard a line that does not belong to a request, or whose client does not accept a stream."""
 
 
-_ENDED: Final = reject(503, InternalError("the server has ended"), headers=(CLOSE,))
+_ENDED: Final = reject(503, InternalError("the server has shut down"), headers=(CLOSE,))
 
 
 class Inbox:
     """
-    Messages of many clients, in order of arrival.
+    A queue of messages from many clients, in order of arrival.
 
     Args:
         endpoint:
@@ -375,7 +375,8 @@ class Inbox:
 
     Attributes:
         challenge:
-            Returns a response if clients can get the scopes that the requests lack; otherwise None.
+            Returns the response to requests whose missing scopes clients can get, or None to handle the
+            requests. It is None if requests do not need tokens.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -385,18 +386,22 @@ class Inbox:
         self.challenge: Callable[[Sequence[Request]], HttpResponse | None] | None = None
 
     def put(self, message: HttpChannel | ClientResponse) -> None:
-        """Add a posted message, which is answered even after `close`, or an answer from another worker."""
+        """
+        Add a posted message, or a client's response that another worker has received.
+
+        Posted messages that are added after `close` are rejected.
+        """
         self._messages.put(message)
         if self._is_closed:  # no thread may be left to take the message
             self.reject_late_messages()
 
     def close(self) -> None:
-        """Stop waiting for messages."""
+        """Stop the threads that wait for messages."""
         self._is_closed = True
         self._messages.put(None)
 
     def reject_late_messages(self) -> None:
-        """Reject the messages that arrive during or after the shutdown."""
+        """Reject the messages that arrive during or after shutdown."""
         with suppress(Empty):
             while True:
                 if isinstance(message := self._messages.get_nowait(), HttpChannel):
@@ -404,7 +409,7 @@ class Inbox:
         self._messages.put(None)
 
     def next_events(self) -> list[Event] | None:
-        """Wait for messages, and return their events; None at the end. The server's leader calls this."""
+        """Wait for messages and return their events, or None after `close`. Called by the server's leader."""
         events: list[Event] = []
         message = self._messages.get()
         while message is not None:
@@ -412,7 +417,7 @@ class Inbox:
             if self._messages.empty():
                 return events
             message = self._messages.get()
-        self._messages.put(None)  # the end, for the next thread that waits
+        self._messages.put(None)  # also end the next thread that waits
         return events or None
 
     def _receive(self, channel: HttpChannel) -> Sequence[Event]:

@@ -31,7 +31,7 @@ from promptkit.protocol.limits import Limits
 from promptkit.standard_error import say
 from promptkit.transports.http.settings import ASGIApplication, Event, Scope
 
-#: Minimum rate at which a client must read data that does not fit into its window, in bytes per second.
+#: Minimum rate at which a client must read data that does not fit into its TCP window, in bytes per second.
 _MIN_RATE: Final = 4096
 
 
@@ -52,24 +52,24 @@ class Phase(Enum):
 
 class ConnectionLimits(Struct, frozen=True, kw_only=True):
     """
-    Limits and timeouts of a connection.
+    Limits and timeouts for connections.
 
     Args:
         head:
-            Maximum size of a request's head, in bytes.
+            Maximum size of the head of a request, in bytes.
 
         fields:
             Maximum number of header fields in a request.
 
         head_s:
-            Maximum time for a head from its first byte, and for the first byte of a new connection, in
-            seconds.
+            Maximum time for the rest of a head to arrive after its first byte, and for the first byte of a
+            new connection to arrive, in seconds.
 
         keep_alive:
             Maximum idle time between two requests, in seconds.
 
         stall_s:
-            Time over which a client must read at the minimum rate, in seconds; a slower client is
+            Time over which a client must read at the minimum rate, in seconds. A slower client is
             disconnected.
 
         connections:
@@ -83,11 +83,12 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
             Maximum number of unread bytes of all clients together.
 
         unread_body:
-            Maximum number of bytes of a request's body that the application has not read.
+            Maximum number of bytes of a request's body that have arrived, but that the application has not
+            read.
 
         read_on_s:
-            How long data is read and dropped once the last reply has been sent, in seconds. Closing a
-            connection while the client sends would lose the reply.
+            How long data is read and dropped once the last reply has been sent, in seconds. If a connection
+            were closed while the client is sending, the reply would be lost.
     """
 
     head: int = 32 * 1024
@@ -104,7 +105,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
 
 class _Backlog(Struct, gc=False):
     """
-    The unread bytes of one client, at first and at the last measurement, and the time of that measurement.
+    The unread bytes of one client: *size* at first, and *left* at the last measurement, at the time *since*.
     """
 
     size: int
@@ -114,11 +115,11 @@ class _Backlog(Struct, gc=False):
 
 class Backlogs:
     """
-    The unread bytes of clients, by transport.
+    The numbers of bytes that clients have not read yet, keyed by transport.
 
     Args:
         limit:
-            Maximum number of unread bytes of all clients together. A single client can exceed it.
+            Maximum number of unread bytes of all clients together. A single client is allowed to exceed it.
 
         seconds:
             Time over which a client's rate is measured.
@@ -128,7 +129,7 @@ class Backlogs:
         self._limit = limit
         self._seconds = seconds
         self._by_transport: dict[Any, _Backlog] = {}  # in the order in which the clients stopped reading
-        self._size = 0  # bytes held; a reply is held until all of it is read
+        self._size = 0  # bytes held in memory; a reply is held until all of it has been read
 
     def hold(self, transport: Any, now: float) -> None:
         """
@@ -164,11 +165,11 @@ class Backlogs:
 
 class Connections:
     """
-    The connections to one process, as instances of `HttpConnection`.
+    The HTTP connections to one process.
 
     Args:
         limits:
-            Their limits.
+            The limits on the connections.
 
     Attributes:
         now:
@@ -181,7 +182,7 @@ class Connections:
             Whether each connection is closed after its next reply.
 
         backlogs:
-            The bytes that clients have not read.
+            The numbers of bytes that clients have not read.
 
         timeouts:
             Maximum time in each phase, in seconds. The time for a body is limited by the application instead.
@@ -211,8 +212,8 @@ class Connections:
         self._open.add(connection)
         return len(self._open) - len(self._rejected) <= self.limits.connections
 
-    def may_linger(self, connection: "HttpConnection") -> bool:
-        """Register a rejected connection; return whether it can stay open until its client has the error."""
+    def add_rejected(self, connection: "HttpConnection") -> bool:
+        """Register a rejected connection. Return whether it can stay open until its client has the error."""
         self._rejected.add(connection)
         return len(self._rejected) <= self.limits.rejected
 
@@ -223,7 +224,7 @@ class Connections:
 
     def sweep(self, now: float) -> None:
         """Close connections that have timed out at the time *now*, by the clock of the event loop."""
-        # A wait can start up to one sweep after its recorded time, so check against the previous sweep.
+        # A wait can start up to one interval after its recorded time, so compare with the previous sweep.
         previous, self.now = self.now, now
         self.date = _date_line()
         for connection in list(self._open):
@@ -231,12 +232,12 @@ class Connections:
         self.backlogs.sweep(previous)
 
     @property
-    def are_busy(self) -> bool:
+    def are_all_busy(self) -> bool:
         """Whether each connection has an unanswered request."""
         return all(connection.is_busy for connection in self._open)
 
     def end_idle(self) -> None:
-        """Close the connections that have no request."""
+        """Close the connections that have no unanswered request."""
         for connection in list(self._open):
             connection.end_if_idle()
 
@@ -258,7 +259,7 @@ def error_response(status: int, date: bytes) -> bytes:
 
     Args:
         status:
-            Its status.
+            The status of the response.
 
         date:
             The ``date`` header line.
@@ -293,11 +294,11 @@ _STATUS_LINES: Final = {
 
 class HttpConnection(asyncio.Protocol):
     """
-    One connection of a client. Each request is answered by a call to an application.
+    A client's connection. Each request is answered by a call to an application.
 
-    A client that sends a request before it has read the reply to the last one (pipelining) gets only that
-    reply, and the connection is closed. A client that closes its sending side counts as disconnected, because
-    it cannot be distinguished from a client that is gone.
+    If a client sends a request before it has read the reply to the previous one (pipelining), it gets only
+    that reply, and the connection is closed. A client that closes its sending side counts as disconnected,
+    because it cannot be distinguished from a client that is gone.
 
     A sweep over all connections each second enforces their deadlines, without a timer for each request.
     """
@@ -308,7 +309,7 @@ class HttpConnection(asyncio.Protocol):
         self, application: ASGIApplication, connections: Connections, loop: asyncio.AbstractEventLoop
     ) -> None:
         self.loop = loop
-        self.drained: asyncio.Event | None = None  # set once the client has read; None if nothing is unread
+        self.drained: asyncio.Event | None = None  # set once the client has read all data; None if it has
         self._application = application
         self.connections = connections
         self._limits = connections.limits
@@ -316,7 +317,7 @@ class HttpConnection(asyncio.Protocol):
         self._phase = Phase.FIRST
         self._since = connections.now  # start of the current wait
         self._target, self._fields = b"", list[tuple[bytes, bytes]]()
-        self._cycle: RequestCycle | None = None  # of the last request
+        self._cycle: RequestCycle | None = None  # the cycle of the last request
         self._is_reading = True
         # `_is_replaying_head`: a new parser is reading a head that has already been handled.
         self._upgrades = self._is_replaying_head = False
@@ -325,13 +326,13 @@ class HttpConnection(asyncio.Protocol):
 
     def _create_parser(self) -> HttpRequestParser:
         parser = HttpRequestParser(self)
-        # Ignore data after a request with "connection: close", and still send its reply.
+        # Ignore data after a request with "connection: close", but still send the reply to that request.
         parser.set_dangerous_leniencies(lenient_data_after_close=True)
         return parser
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is not answered yet."""
+        """Whether a request has not been answered yet."""
         cycle = self._cycle
         return cycle is not None and not (cycle.is_complete or cycle.is_disconnected)
 
@@ -340,17 +341,16 @@ class HttpConnection(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         """Prepare for the first request, or reject the connection if there are too many."""
         self.transport = transport
-        # Report all unread bytes, down to the last one, because a reply stays in memory until all of it is
-        # written.
+        # Report even a single unread byte, because a reply stays in memory until all of it has been written.
         transport.set_write_buffer_limits(0)
         self._scope = _base_scope(transport)
         if not self.connections.add(self):
             self._reject(503)
-            if not self.connections.may_linger(self):  # other connections need its descriptor
+            if not self.connections.add_rejected(self):  # other connections need its descriptor
                 transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio passes it)
-        """Cancel the work of the connection and release it."""
+        """Cancel the connection's request, and release its resources."""
         if self._cycle is not None:
             self._cycle.disconnect()
         self.resume_writing()
@@ -360,7 +360,7 @@ class HttpConnection(asyncio.Protocol):
         self.connections.remove(self)
 
     def data_received(self, data: bytes) -> None:
-        """Parse data, unless no more is expected."""
+        """Parse data, unless no more data is expected."""
         if self._phase is Phase.NOTHING:
             return
         if self._has_progressed:
@@ -376,17 +376,17 @@ class HttpConnection(asyncio.Protocol):
                 self._reject(431 if self._phase is Phase.HEAD else 400)
 
     def eof_received(self) -> None:
-        """Cancel the request of a client that sends no more. The transport then closes the connection."""
+        """Cancel the request, because the client sends no more. The transport then closes the connection."""
         if self._cycle is not None:
             self._cycle.disconnect()
 
     def pause_writing(self) -> None:
-        """Make the request wait, because the client does not read."""
+        """Make the request wait, because the client has not read all data."""
         self.drained = asyncio.Event()
         self.connections.backlogs.hold(self.transport, self.connections.now)
 
     def resume_writing(self) -> None:
-        """Continue the request, because the client has read."""
+        """Let the request continue, because the client has read all data."""
         self.connections.backlogs.release(self.transport)
         if self.drained is not None:
             self.drained.set()
@@ -395,24 +395,24 @@ class HttpConnection(asyncio.Protocol):
     # Called by the parser.
 
     def on_message_begin(self) -> None:
-        """Start a new head."""
+        """Prepare for a new head."""
         self._target, self._fields = b"", []
         self._phase = Phase.HEAD
         self._since = self.connections.now
 
     def on_url(self, piece: bytes) -> None:
-        """Add a part of the target."""
+        """Add a part of the request target."""
         self._target += piece
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header field. Trailers arrive after the scope was created and are ignored."""
         name = name.lower()
         if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
-            raise HttpParserError  # the body would be forwarded without decoding
+            raise HttpParserError  # the application would get a body that is not decoded
         self._fields.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Start the request, unless its head is too large or the client has not read the last reply."""
+        """Start the request, or reject it if its head is invalid or the last reply has not been read."""
         self._phase, self._has_progressed = Phase.BODY, True
         if self._is_replaying_head:
             self._is_replaying_head = False
@@ -423,7 +423,7 @@ class HttpConnection(asyncio.Protocol):
             self._reject(505)
             raise HttpParserError
         if len(self._fields) > limits.fields or (
-            self._idle_bytes > limits.head and self._size() > limits.head
+            self._idle_bytes > limits.head and self._head_size() > limits.head
         ):
             self._reject(431)
             raise HttpParserError
@@ -447,7 +447,7 @@ class HttpConnection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """Mark the body as complete."""
         self._has_progressed = True
-        if self._upgrades:  # the parser treats the body as the other protocol
+        if self._upgrades:  # the parser treats the body as data of the other protocol
             return
         self._phase = Phase.NEXT
         if self._cycle is not None:
@@ -456,13 +456,13 @@ class HttpConnection(asyncio.Protocol):
     # Called by request cycles.
 
     def resume_reading(self) -> None:
-        """Resume reading, because the application waits for the client."""
+        """Resume reading, because the application is waiting for the client."""
         if not self._is_reading:
             self._is_reading = True
             self.transport.resume_reading()
 
     def end_cycle(self, *, keep_alive: bool) -> None:
-        """Prepare for the next request, or for the end of the connection, after a response has been sent."""
+        """After a response has been sent, prepare for the next request or for the end of the connection."""
         if self.transport.is_closing():
             return
         self.resume_reading()
@@ -486,7 +486,7 @@ class HttpConnection(asyncio.Protocol):
             self.end_if_idle()
 
     def end_after_reply(self) -> None:
-        """Announce in the current reply that it is the last one, unless its head has been sent."""
+        """Announce in the current reply that it is the last one, unless its head has already been sent."""
         if self._cycle is not None and not self._cycle.is_started:
             self._cycle.keep_alive = False
 
@@ -496,7 +496,7 @@ class HttpConnection(asyncio.Protocol):
             self.transport.close()
 
     def _parse(self, data: bytes) -> bytes:
-        """Parse data, but stop after a head that asks for another protocol, and return the remaining data."""
+        """Parse data, but stop after a head that asks for another protocol. Return the remaining data."""
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade as upgrade:  # Java's client asks for HTTP/2
@@ -512,12 +512,12 @@ class HttpConnection(asyncio.Protocol):
         self._idle_bytes, self._has_progressed = len(remaining), False
         return remaining
 
-    def _size(self) -> int:
-        """Return the approximate size of the head in bytes."""
+    def _head_size(self) -> int:
+        """Return the approximate size of the head, in bytes."""
         return len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._fields)
 
     def _create_cycle(self, version: str) -> "RequestCycle":
-        """Return the cycle of a request whose head has arrived."""
+        """Return a cycle for the request whose head has arrived."""
         scope = {**self._scope, **_parse_target(self._target)}
         scope["http_version"], scope["method"] = version, self._parser.get_method().decode("ascii")
         scope["headers"], self._fields = self._fields, []
@@ -527,7 +527,7 @@ class HttpConnection(asyncio.Protocol):
         return RequestCycle(self, scope, keep_alive=keep_alive, awaits_continue=awaits_continue)
 
     def _reject(self, status: int) -> None:
-        """Stop reading and send an error response, unless an earlier request is not answered yet."""
+        """Discard further input and send an error response, unless an earlier request is being answered."""
         if self._phase is Phase.NOTHING:
             return
         self._discard_input()
@@ -541,7 +541,7 @@ class HttpConnection(asyncio.Protocol):
         self.transport.write_eof()
 
     def _discard_input(self) -> None:
-        """From now on, discard all input, because closing while the client sends would lose the reply."""
+        """Start discarding all input. Closing the connection while the client sends would lose the reply."""
         self._phase = Phase.NOTHING
         self._since = self.connections.now
 
@@ -565,7 +565,7 @@ class RequestCycle:
 
     Attributes:
         body:
-            The part of the body that has arrived, but has not been read yet.
+            The part of the body that has arrived but has not been read yet.
 
         is_received:
             Whether all of the body has arrived.
@@ -591,12 +591,12 @@ class RequestCycle:
         self.scope = scope
         self.keep_alive = keep_alive
         self.body = bytearray()
-        self._waiter: asyncio.Future[None] | None = None  # takes half the time of an asyncio.Event
+        self._waiter: asyncio.Future[None] | None = None  # twice as fast as an asyncio.Event
         self._connection = connection
         self._awaits_continue = awaits_continue
 
     async def run(self, application: ASGIApplication) -> None:
-        """Run an application that answers the request."""
+        """Run the application, which answers the request."""
         try:
             await application(self.scope, self.receive, self.send)
         except BaseException as error:  # noqa: BLE001 (other requests must not fail)
@@ -628,7 +628,7 @@ class RequestCycle:
         self._wake()
 
     def _wake(self) -> None:
-        """Wake the application if it waits in `receive`."""
+        """Wake the application if it is waiting in `receive`."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -636,7 +636,7 @@ class RequestCycle:
 
     async def receive(self) -> Event:
         """
-        Return the next piece of the body, or a disconnect if the response is complete or the client is gone.
+        Return the next piece of the body, or a disconnect event if the response or the connection is over.
         """
         if self._awaits_continue and not self.is_disconnected:
             self._awaits_continue = False
@@ -682,7 +682,7 @@ class RequestCycle:
     def _start_response(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Store the head, which is sent with the first part of the body."""
         has_close = CLOSE in headers
-        # The rest of an incomplete body must not be parsed as another request.
+        # If the body is incomplete, its rest must not be parsed as another request.
         self.keep_alive = self.keep_alive and self.is_received and not has_close
         if not (self.keep_alive or has_close):
             headers = (*headers, CLOSE)
@@ -695,7 +695,7 @@ class RequestCycle:
             lines.append(b"%b: %b\r\n" % (name, value))
             has_length = has_length or name == b"content-length"
         if not has_length and status not in _EMPTY and self.scope["method"] != "HEAD":
-            # HTTP/1.0 has no chunks, so the body ends with the connection.
+            # HTTP/1.0 has no chunks, so the end of the connection marks the end of the body.
             self._is_chunked = self.scope["http_version"] == "1.1"
             if self._is_chunked:
                 lines.append(_CHUNKED)
@@ -736,11 +736,11 @@ def _base_scope(transport: Any) -> Scope:
 @lru_cache(maxsize=16)
 def _parse_target(url: bytes) -> Scope:
     """
-    Return the path of a request, decoded and raw, and its query, as ASGI defines them.
+    Return the decoded path, the raw path and the query of a request, as ASGI defines them.
 
     Raises:
         HttpParserInvalidURLError: If the target is not a path. An absolute URL, as sent to proxies, would
-            have to override the field ``host``.
+            have to override the ``host`` header.
 
     See Also:
         https://www.rfc-editor.org/rfc/rfc9112#section-3.2.2
@@ -753,5 +753,5 @@ def _parse_target(url: bytes) -> Scope:
 
 
 def _address(address: Any) -> tuple[str, int] | None:
-    """Return an address in ASGI's form; None for a Unix socket."""
+    """Return an address in the form that ASGI requires, or None for a Unix socket."""
     return (str(address[0]), int(address[1])) if isinstance(address, tuple) and address else None

@@ -24,36 +24,36 @@ BODY_BYTES: Final = 4 * 1024 * 1024
 
 class Settings(Struct, frozen=True, kw_only=True):
     """
-    How recipes are served over HTTP.
+    Settings for serving recipes over HTTP.
 
     Args:
         identity:
-            The server's identity, which clients show. Tokens sealed by servers with another name are
+            The server's identity, which clients show. Tokens sealed by servers with a different name are
             rejected.
 
         hosts:
-            Host names that clients can use in addition to those of this machine; ``*`` for any.
+            Host names that clients can use in addition to those of this machine, or ``*`` to allow any.
 
         origins:
-            Origins of web pages that can send requests.
+            Origins of web pages that are allowed to send requests.
 
         keys:
             The keys that seal tokens, shared by all replicas; or a function that returns them.
 
         own_key:
-            The key that seals tokens if *keys* is empty; random by default.
+            The key that seals tokens if *keys* is empty; a random key by default.
 
         changes:
             Whether the catalog can be replaced later.
 
         audit:
-            The file to which one line is written for each request; None for no audit log.
+            The audit log, a file to which one line is written for each request. None disables the log.
 
         telemetry:
-            Reports requests to OpenTelemetry; None for no telemetry.
+            Reports requests to OpenTelemetry. None disables telemetry.
 
         metrics:
-            Counts requests for Prometheus and answers its scrapes; None for no metrics.
+            Counts requests for Prometheus and answers its scrapes. None disables metrics.
 
         count_invalid:
             Returns the number of recipe files with errors.
@@ -68,16 +68,16 @@ class Settings(Struct, frozen=True, kw_only=True):
             How to offer skills to clients without the skills extension.
 
         body_limit:
-            Maximum size of a request's body, in bytes.
+            Maximum size of the body of a request, in bytes.
 
         limits:
             Further limits on what a client can request.
 
         authorizer:
-            Finds the principal of each request; None if requests need no token.
+            Finds the principal of each request. None if requests do not need tokens.
 
         scopes:
-            The scopes of all clients if there is no authorizer.
+            The scopes of all clients. Allowed only without an authorizer.
 
     Raises:
         ValueError: If there are both scopes and an authorizer.
@@ -103,16 +103,16 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.scopes and self.authorizer is not None:
-            msg = "scopes= is for applications without tokens: here, the scopes come from the tokens"
+            msg = "scopes= is only for servers without tokens: omit it, because tokens have their own scopes"
             raise ValueError(msg)
 
 
-def public_names(url: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def public_hosts_and_origins(url: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """
-    Return the hosts and the origins to allow for a server's public URL; none without a URL.
+    Return the hosts and the origins to allow for a server's public URL. Without a URL, both are empty.
 
     Raises:
-        ValueError: If it is not the URL of a server.
+        ValueError: If *url* is not the URL of a server.
     """
     if url is None:
         return (), ()

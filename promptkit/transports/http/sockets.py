@@ -1,4 +1,4 @@
-"""Sockets: listening sockets, and limits on what they and their connections use in the kernel."""
+"""Listening sockets, and limits on the kernel resources that they and their connections use."""
 
 import errno
 import os
@@ -15,19 +15,20 @@ from msgspec.structs import replace
 
 from promptkit.transports.http.connection import ConnectionLimits
 
-#: Maximum size of unsent data in the kernel. By default, the kernel buffers some MiB per client, which hides
-#: how fast the client reads. For a Unix socket, progress is visible only once three quarters have been read.
+#: Maximum size of a connection's unsent data in the kernel, in bytes. By default, the kernel buffers several
+#: MiB per client, which hides how fast the client reads. For a Unix socket, progress is visible only once the
+#: client has read three quarters of the data.
 _MAX_UNSENT: Final = 128 * 1024
 _MAX_UNSENT_UNIX: Final = 16 * 1024
 
-#: Number of files that the process can open in addition to the connections. If the limit on open files is
-#: low, two thirds of it are for other files.
+#: Number of descriptors reserved for files other than connections. If the limit on open files is low, two
+#: thirds of it are reserved.
 _OTHER_DESCRIPTORS: Final = 512
 
 
-def fit_descriptor_limit(limits: ConnectionLimits) -> ConnectionLimits:
+def fit_to_descriptor_limit(limits: ConnectionLimits) -> ConnectionLimits:
     """
-    Raise this process's limit on open files. Return *limits*, with fewer connections if it stays too low.
+    Raise the process's limit on open files. Return *limits*, with fewer connections if it is still too low.
 
     Args:
         limits:
@@ -58,20 +59,20 @@ def limit_unsent(accepted: socket.socket) -> None:
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _MAX_UNSENT)
 
 
-#: Length of the kernel's queue of new connections. The kernel may allow fewer.
+#: Requested length of the kernel's queue of new connections. The kernel may limit it further.
 _BACKLOG: Final = 2048
 
-#: The first descriptor that systemd passes: see sd_listen_fds(3).
+#: The first descriptor that systemd passes (see sd_listen_fds(3)).
 _FIRST_SYSTEMD_DESCRIPTOR: Final = 3
 
 
-#: Errors that occur when a Unix socket is created. NotImplementedError is raised if a link has replaced the
-#: socket.
+#: Errors that can occur when a Unix socket is created. NotImplementedError is raised if a link has replaced
+#: the socket.
 _UNIX_FAILURES: Final = (OSError, ValueError, NotImplementedError)
 
 
 class ListenError(Exception):
-    """An address cannot be served; the message gives the reason and a fix."""
+    """The server cannot listen on an address. The message gives the reason and, if possible, a fix."""
 
 
 class Listener:
@@ -105,13 +106,13 @@ class Listener:
         """Whether only processes on this machine can connect."""
         return not _is_ip(self._sockets[0]) or ip_address(self._sockets[0].getsockname()[0]).is_loopback
 
-    def socket_of(self, worker: int) -> socket.socket:
-        """Return the socket of a worker, counted from 0."""
+    def socket_for(self, worker: int) -> socket.socket:
+        """Return the socket for a worker. Workers are numbered from 0."""
         return self._sockets[worker % len(self._sockets)]
 
     def claim(self, worker: int) -> socket.socket:
-        """Return the socket of a worker, and close those of other workers in this process."""
-        claimed = self.socket_of(worker)
+        """Return the socket for a worker, and close the sockets for other workers in this process."""
+        claimed = self.socket_for(worker)
         for listening in self._sockets:
             if listening is not claimed:
                 listening.close()
@@ -129,14 +130,14 @@ class Listener:
 
 def listen_tcp(host: str, port: int, workers: int = 1) -> list[Listener]:
     """
-    Listen on TCP, with a socket for each worker.
+    Listen on TCP, with one socket for each worker.
 
     Args:
         host:
-            An IP address, or a name that resolves to several.
+            An IP address, or a host name, which can resolve to several addresses.
 
         port:
-            The port; 0 lets the system choose one.
+            The port, or 0 to let the system choose one.
 
         workers:
             The number of processes that accept connections.
@@ -145,23 +146,23 @@ def listen_tcp(host: str, port: int, workers: int = 1) -> list[Listener]:
         One listener for each address of the host.
 
     Raises:
-        ListenError: If the address cannot be served.
+        ListenError: If no address of the host can be used, or if the port is in use.
     """
     listeners, failures = list[Listener](), list[OSError]()
-    for family, address in _addresses(host, port):
+    for family, address in _resolve_addresses(host, port):
         try:
-            listeners.append(Listener(_sockets(family, (address, port), workers)))
+            listeners.append(Listener(_create_sockets(family, (address, port), workers)))
         except OSError as error:
             failures.append(error)
         else:
-            port = listeners[0].socket_of(0).getsockname()[1]
+            port = listeners[0].socket_for(0).getsockname()[1]
     used = [error for error in failures if error.errno == errno.EADDRINUSE]
     if used or not listeners:
         for listener in listeners:
             listener.close()
-        in_use = "another server already listens there: stop it, or use another port"
+        in_use = "another server is already listening there: stop it, or use another port"
         reason = in_use if used else _error_text(failures[0])
-        msg = f"cannot listen at {host}, port {port}: {reason}"
+        msg = f"cannot listen on {host}, port {port}: {reason}"
         raise ListenError(msg)
     return listeners
 
@@ -182,7 +183,7 @@ def listen_unix(path: str, mode: int | None = None, group: str | None = None) ->
             The group of the socket, by name or number.
 
     Raises:
-        ListenError: If the socket cannot be served.
+        ListenError: If the socket cannot be created, or if another server is listening there.
     """
     if sys.platform == "win32":
         msg = "Unix sockets are not supported on Windows: use --http"
@@ -191,21 +192,21 @@ def listen_unix(path: str, mode: int | None = None, group: str | None = None) ->
     try:
         if _is_stale(path):
             Path(path).unlink()
-        previous = os.umask(0o177)  # access for the user only; files of other threads get it as well
+        previous = os.umask(0o177)  # only the user gets access; affects other threads' files as well
         try:
             listening.bind(path)
         finally:
             os.umask(previous)
         try:
             listening.listen(_BACKLOG)
-            _share(path, mode, group)
+            _set_access(path, mode, group)
             return Listener([listening], Path(path).absolute())
         except _UNIX_FAILURES:
             Path(path).unlink()
             raise
     except _UNIX_FAILURES as error:
         listening.close()
-        msg = f"cannot listen at {path!r}: {_error_text(error)}"
+        msg = f"cannot listen on {path!r}: {_error_text(error)}"
         raise ListenError(msg) from None
 
 
@@ -227,8 +228,8 @@ def listen_inherited(descriptor: int) -> Listener:
         msg = f"descriptor {descriptor} is not a socket: {_error_text(error)}"
         raise ListenError(msg) from None
     if not is_listening:
-        inherited.detach()  # the descriptor belongs to another owner
-        msg = f"descriptor {descriptor} is a socket that does not listen"
+        inherited.detach()  # do not close the descriptor, because it may be in use elsewhere
+        msg = f"descriptor {descriptor} is a socket, but not a listening socket"
         raise ListenError(msg)
     inherited.set_inheritable(False)
     return Listener([inherited])
@@ -238,11 +239,11 @@ def systemd_descriptors() -> list[int]:
     """
     Return the descriptors that systemd has passed to this process.
 
-    The variables that describe them are removed from the environment, because child processes must not see
-    them.
+    The variables that describe the descriptors are removed from the environment, because child processes must
+    not see them.
 
     Raises:
-        ListenError: If systemd has passed no sockets.
+        ListenError: If systemd has not passed any sockets.
     """
     variables = {name: os.environ.pop(name, "") for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
     count = variables["LISTEN_FDS"]
@@ -252,11 +253,11 @@ def systemd_descriptors() -> list[int]:
     return list(range(_FIRST_SYSTEMD_DESCRIPTOR, _FIRST_SYSTEMD_DESCRIPTOR + int(count)))
 
 
-def _share(path: str, mode: int | None, group: str | None) -> None:
-    """Set the group of a socket, then its mode, so that it is never more accessible than requested."""
+def _set_access(path: str, mode: int | None, group: str | None) -> None:
+    """Set a socket's group before its mode, so that the socket is never more accessible than requested."""
     if group is not None and sys.platform != "win32":
         try:
-            os.chown(path, -1, _group_number(group), follow_symlinks=False)
+            os.chown(path, -1, _find_group_id(group), follow_symlinks=False)
         except PermissionError as error:
             hint = "add the user to the group (systemd: SupplementaryGroups=), or start the server as root"
             reason = f"the server's user cannot assign it to the group {group!r}: {hint}"
@@ -266,8 +267,8 @@ def _share(path: str, mode: int | None, group: str | None) -> None:
     Path(path).chmod(mode, follow_symlinks=False)
 
 
-def _group_number(group: str) -> int:
-    """Return the id of a group, given by name or id. Raises ValueError if there is no such group."""
+def _find_group_id(group: str) -> int:
+    """Return the id of a group that is given by name or id. Raise ValueError if the group does not exist."""
     if sys.platform != "win32":
         from grp import getgrnam  # rarely needed
 
@@ -279,17 +280,19 @@ def _group_number(group: str) -> int:
     raise ValueError(msg)
 
 
-def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
+def _resolve_addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
-        msg = f"cannot listen at {host!r}: {_error_text(error)}"
+        msg = f"cannot listen on {host!r}: {_error_text(error)}"
         raise ListenError(msg) from None
     return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in addresses))
 
 
-def _sockets(family: socket.AddressFamily, address: tuple[str, int], workers: int) -> list[socket.socket]:
-    """Listen on one socket, or on one socket per worker, all on the same port."""
+def _create_sockets(
+    family: socket.AddressFamily, address: tuple[str, int], workers: int
+) -> list[socket.socket]:
+    """Return one listening socket or, if the system supports it, one socket per worker on the same port."""
     sockets = [socket.create_server(address, family=family, backlog=_BACKLOG)]
     if workers > 1 and hasattr(socket, "SO_REUSEPORT"):
         # Sockets that share a port would also share it with another server, so the exclusive socket above
@@ -298,13 +301,13 @@ def _sockets(family: socket.AddressFamily, address: tuple[str, int], workers: in
         sockets.pop().close()
         shared = partial(socket.create_server, address, family=family, backlog=_BACKLOG, reuse_port=True)
         sockets = [shared() for _ in range(workers)]
-    for listening in sockets:  # inherited by connections, so that replies and events are sent immediately
+    for listening in sockets:  # connections inherit this, so that replies and events are sent immediately
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sockets
 
 
 def _is_stale(path: str) -> bool:
-    """Return whether a path is a socket without a listener. Raises OSError if anything else is there."""
+    """Return whether a path is a socket without a listener. Raise OSError if the path is otherwise in use."""
     if not Path(path).exists():
         return False
     if not Path(path).is_socket():
@@ -318,7 +321,7 @@ def _is_stale(path: str) -> bool:
                 probe.connect(path)
             except ConnectionRefusedError:
                 return True
-    raise OSError(errno.EADDRINUSE, "another server already listens there: stop it, or use another path")
+    raise OSError(errno.EADDRINUSE, "another server is already listening there: stop it, or use another path")
 
 
 def _is_ip(listening: socket.socket) -> bool:

@@ -1,7 +1,7 @@
 """
 The supervisor: forks the workers, replaces workers that die, and stops all of them at shutdown.
 
-The workers are siblings that forward messages, because a client's next request can reach another worker.
+The workers forward messages to each other, because a client's next request can reach another worker.
 """
 
 import os
@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from promptkit.server.threads import DaemonThread
 from promptkit.standard_error import finish, say
-from promptkit.transports.http.worker import die_of
+from promptkit.transports.http.worker import die_by_signal
 
 #: The requested size of a socket's buffer, which also limits the size of a message, in bytes.
 _BUFFER_BYTES = 1 << 20
@@ -28,9 +28,9 @@ _BUFFER_BYTES = 1 << 20
 
 class Siblings:
     """
-    Workers that send messages to each other, over sockets that they inherit.
+    The sockets through which workers send messages to each other.
 
-    Create this object before the workers are forked.
+    Create this object before forking the workers, which inherit the sockets.
 
     Args:
         count:
@@ -47,13 +47,13 @@ class Siblings:
         return len(self._pairs)
 
     def send(self, number: int, message: bytes) -> None:
-        """Send a message to the worker *number*. Report a message that cannot be sent."""
+        """Send a message to the worker *number*. If this fails, log it."""
         _, sending = self._pairs[number]
         try:
             sending.send(message)
         except OSError as error:
             size = f"{len(message):,} bytes"
-            say(f"a message of {size} could not be passed on to worker {number + 1}: {error.strerror}")
+            say(f"a message of {size} could not be sent to worker {number + 1}: {error.strerror}")
 
     def receive(self, own: int, handle: Callable[[bytes], object]) -> None:
         """
@@ -75,7 +75,7 @@ class Siblings:
         DaemonThread(run, "siblings").start()
 
     def close(self) -> None:
-        """Close the sockets, and stop the threads of this process."""
+        """Close the sockets, and stop the threads that `receive` has started in this process."""
         for receiving, sending in self._pairs:
             receiving.shutdown(socket.SHUT_RDWR)
             sending.close()
@@ -93,7 +93,7 @@ _POLL_EVERY_S: Final = 0.05
 
 
 class _Slot(Struct):
-    """The slot of a worker: its process, and the earliest time at which another can be started."""
+    """A worker's slot: its process (0 if there is none), and the earliest time to start another one."""
 
     pid: int = 0
     due: float = 0.0
@@ -112,10 +112,10 @@ class Supervisor:
             becomes readable when the parent process exits. It must not return before its work is done.
 
         stop_listening:
-            Called at shutdown before the workers are stopped.
+            Called at shutdown, before the workers are stopped.
 
         grace:
-            Time for a worker to exit, in seconds.
+            Time for the workers to exit at shutdown, in seconds.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Supervisor:
         self._grace = grace
         self._signals: list[int] = []
 
-    if sys.platform != "win32":  # no fork on Windows
+    if sys.platform != "win32":  # Windows has no fork
 
         def run(self, ready: Callable[[], object] = bool) -> None:
             """
@@ -143,7 +143,7 @@ class Supervisor:
                     Called once signal handlers are installed, before the first worker is forked.
             """
             if threading.active_count() > 1:
-                say("recipes have started threads at import: these do not run in the workers")
+                say("recipes have started threads while being imported: these do not run in the workers")
             self._lifeline = os.pipe()
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, self._on_signal)
@@ -167,22 +167,22 @@ class Supervisor:
                 try:
                     slot.pid = self._fork(number)
                 except OSError as error:  # too many processes, or too little memory
-                    say(f"worker {number + 1} cannot be started, and will be retried: {error.strerror}")
+                    say(f"worker {number + 1} cannot be started (trying again soon): {error.strerror}")
 
         def _fork(self, number: int) -> int:
-            # A signal before the worker has installed its handlers would be lost. The worker unblocks these
-            # signals.
+            # A signal that arrives before the worker has installed its handlers would be lost. The worker
+            # unblocks these signals.
             blocked = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
             signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
             try:
                 pid = os.fork()
                 if pid == 0:
-                    self._begin_work(number)
+                    self._run_worker(number)
             finally:
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, blocked)
             return pid
 
-        def _begin_work(self, number: int) -> NoReturn:
+        def _run_worker(self, number: int) -> NoReturn:
             code = 1
             try:
                 os.close(self._lifeline[1])
@@ -217,7 +217,7 @@ class Supervisor:
                 time.sleep(_POLL_EVERY_S)
                 self._reap()
             if len(self._signals) > 1:
-                die_of(self._signals[-1])
+                die_by_signal(self._signals[-1])
 
         def _are_running(self) -> bool:
             return any(slot.pid for slot in self._slots)
@@ -231,4 +231,4 @@ class Supervisor:
 def _describe_exit(code: int) -> str:
     if code < 0:
         return f"was killed by {signal.Signals(-code).name}"
-    return f"exited with code {code}" if code else "ended"
+    return f"exited with code {code}" if code else "exited"

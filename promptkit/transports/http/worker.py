@@ -14,31 +14,31 @@ from typing import Final, Protocol
 from promptkit.standard_error import finish, say
 from promptkit.transports.http.connection import ConnectionLimits, Connections, HttpConnection
 from promptkit.transports.http.settings import Receive, Scope, Send
-from promptkit.transports.http.sockets import fit_descriptor_limit, limit_unsent
+from promptkit.transports.http.sockets import fit_to_descriptor_limit, limit_unsent
 from promptkit.transports.stdio import exit_after
 from promptkit.workspace.execution import end_all
 
-#: Interval between checks of deadlines, in seconds.
+#: Interval between checks for connections that have timed out, in seconds.
 _SWEEP_EVERY_S: Final = 1.0
 
 #: How long a process can fail to accept connections before it exits and is replaced, in seconds.
 _ACCEPT_TIMEOUT_S: Final = 5.0
 
-#: Time at shutdown for clients with an open connection to send another request, in seconds. If connections
-#: were closed right away, such requests would be lost.
+#: Time during shutdown in which clients with an open connection can still send a request, in seconds. If
+#: connections were closed immediately, such requests would be lost.
 _LINGER_S: Final = 1.0
 
-#: Interval between checks that connections are closed, in seconds.
+#: Interval between checks of whether connections are busy or closed, in seconds.
 _POLL_EVERY_S: Final = 0.02
 
 #: Time for clients to read the last replies, in seconds.
 _FLUSH_S: Final = 0.5
 
-#: Time after the grace period at which the process exits in any case, in seconds.
+#: Time after the grace period until the process exits in any case, in seconds.
 _EXIT_MARGIN_S: Final = 2.0
 
 _TERMINAL_SIGNALS: Final = [name for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
-_ENDING_SIGNALS: Final = ["SIGTERM", *_TERMINAL_SIGNALS]
+_EXIT_SIGNALS: Final = ["SIGTERM", *_TERMINAL_SIGNALS]
 
 
 class ServedApplication(Protocol):
@@ -47,7 +47,7 @@ class ServedApplication(Protocol):
 
     Attributes:
         draining:
-            Set at shutdown, so that the application reports to load balancers that it is not ready.
+            Set to True at shutdown. The application then reports to load balancers that it is not ready.
     """
 
     draining: bool
@@ -57,7 +57,7 @@ class ServedApplication(Protocol):
 
     def close(self, grace: float) -> None:
         """
-        End streams with their results, answer pending requests within *grace* seconds, and stop all threads.
+        End streams with a final result, answer pending requests within *grace* seconds, and stop all threads.
         """
 
 
@@ -70,20 +70,20 @@ class HttpWorker:
             The application that answers the requests.
 
         sockets:
-            The listening sockets. They are closed at shutdown, once their queues are empty.
+            The listening sockets. At shutdown, they are closed once their queues are empty.
 
         limits:
             Limits on connections.
 
         grace:
-            Time for running requests to finish at shutdown, in seconds.
+            Time for pending requests to finish at shutdown, in seconds.
 
         lifeline:
             A descriptor that becomes readable when the parent process exits.
 
     Attributes:
         cannot_accept:
-            Whether the process exits because it can no longer accept connections.
+            Whether the process is exiting because it can no longer accept connections.
 
         signal:
             The first signal that asked the process to exit.
@@ -102,7 +102,7 @@ class HttpWorker:
         self._sockets = sockets
         self._grace = grace
         self._lifeline = lifeline
-        self._connections = Connections(fit_descriptor_limit(limits))
+        self._connections = Connections(fit_to_descriptor_limit(limits))
         self._opening: set[asyncio.Task[None]] = set()
         self._is_ending = self.cannot_accept = False
         self.signal: int | None = None
@@ -110,7 +110,7 @@ class HttpWorker:
 
     def run(self, ready: Callable[[], object] = bool) -> None:
         """
-        Serve until the process must exit and the pending requests are answered. Call this method only once.
+        Serve until the process must exit, and then answer pending requests. Call this method only once.
 
         Args:
             ready:
@@ -119,13 +119,13 @@ class HttpWorker:
         self._loop = self._create_loop()
         asyncio.set_event_loop(self._loop)
         self._end_event = asyncio.Event()
-        for name in _ENDING_SIGNALS:
+        for name in _EXIT_SIGNALS:
             signal.signal(getattr(signal, name), self._on_signal)
         if self._lifeline is not None:  # Ctrl-C reaches all processes in a terminal, but the parent decides
             for name in _TERMINAL_SIGNALS:
                 signal.signal(getattr(signal, name), signal.SIG_IGN)
-        if sys.platform != "win32":  # the parent has blocked them
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, [getattr(signal, name) for name in _ENDING_SIGNALS])
+        if sys.platform != "win32":  # the parent process has blocked these signals
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [getattr(signal, name) for name in _EXIT_SIGNALS])
         ready()
         # Do not close the loop: that would wait for threads that recipes have started.
         self._loop.run_until_complete(self._serve())
@@ -147,8 +147,8 @@ class HttpWorker:
             self._loop.call_soon_threadsafe(self._end_event.set)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        if self._is_ending and self._lifeline is None:  # a second signal terminates it immediately
-            die_of(number)
+        if self._is_ending and self._lifeline is None:  # a second signal terminates the process immediately
+            die_by_signal(number)
         self.signal = self.signal or number
         self.end()
 
@@ -165,14 +165,14 @@ class HttpWorker:
         await self._drain()
 
     def _accept_from(self, listening: socket.socket) -> None:
-        """Accept connections from now on."""
+        """Start accepting connections on a socket."""
         if not self._is_ending:
             self._loop.add_reader(listening, self._accept, listening)
-            self._accept(listening)  # notices that accepting works again even if no client connects
+            self._accept(listening)  # notice that accepting works again even if no client connects
 
     def _accept(self, listening: socket.socket) -> bool:
         """
-        Accept one connection. Return whether more connections can be in the queue.
+        Accept one connection. Return whether there may be more connections in the queue.
 
         Workers can share a socket. If one worker accepted all connections in the queue, the other workers
         would get none.
@@ -185,7 +185,7 @@ class HttpWorker:
         except ConnectionError:  # the client is gone already
             return True
         except OSError as error:
-            self._accept_later(error, listening)
+            self._pause_accepting(error, listening)
             return False
         self._failing_since = None
         accepted.settimeout(0)
@@ -195,16 +195,16 @@ class HttpWorker:
         task.add_done_callback(self._opening.discard)
         return True
 
-    def _accept_later(self, error: OSError, listening: socket.socket) -> None:
+    def _pause_accepting(self, error: OSError, listening: socket.socket) -> None:
         """Pause accepting connections, or shut down if accepting has been failing for too long."""
         if self._is_ending:
             return
         now, why = self._loop.time(), error.strerror or str(error)
         if self._failing_since is None:
             self._failing_since = now
-            say(f"connections wait because they cannot be accepted: {why}")
+            say(f"new connections are waiting because they cannot be accepted: {why}")
         elif now - self._failing_since > _ACCEPT_TIMEOUT_S:
-            say(f"this process exits because it can no longer accept connections: {why}")
+            say(f"this process will exit because it can no longer accept connections: {why}")
             self.cannot_accept = True
             self.end()
         self._loop.remove_reader(listening)
@@ -216,7 +216,7 @@ class HttpWorker:
             await self._loop.connect_accepted_socket(connection, accepted)
 
     async def _drain(self) -> None:
-        """Answer the requests on all open and queued connections, then close the connections."""
+        """Answer the requests on all open and queued connections, and then close the connections."""
         until = self._loop.time() + self._grace
         if self._lifeline is not None:
             self._loop.remove_reader(self._lifeline)
@@ -228,9 +228,9 @@ class HttpWorker:
                 pass
             listening.close()
         await asyncio.gather(*self._opening, return_exceptions=True)
-        # Each connection can send one more request.
+        # Each client can send one more request on its connection.
         linger = min(until - self._loop.time(), _LINGER_S)
-        await self._wait_until(lambda: self._connections.are_busy, linger)
+        await self._wait_until(lambda: self._connections.are_all_busy, linger)
         self._connections.end_idle()
         await self._close_application(until)
         self._connections.end_idle()
@@ -238,7 +238,7 @@ class HttpWorker:
         self._connections.abort()
 
     async def _close_application(self, until: float) -> None:
-        """Close the application in a separate thread, because closing can block; wait until it is done."""
+        """Close the application in a separate thread, because closing can block. Wait until it is closed."""
         seconds = max(0.0, until - self._loop.time())
         closing = asyncio.to_thread(self._application.close, seconds)
         with suppress(TimeoutError):
@@ -250,7 +250,7 @@ class HttpWorker:
             await asyncio.sleep(_POLL_EVERY_S)
 
 
-def die_of(number: int) -> None:
+def die_by_signal(number: int) -> None:
     """Terminate this process by sending it a signal, as if the signal had no handler."""
     finish()
     end_all()

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from promptkit.clients.profiles import INSTALLABLE
-from promptkit.clients.servers import served_in
+from promptkit.clients.servers import serve_arguments_in
 from tests.cli.install.entries import entries
 from tests.clients.python_packages import INSTALLING, install_packages
 
@@ -54,7 +54,7 @@ def test_user_configuration(uvx, project, promptkit):
 
     assert entry["command"] == str(uvx)
     assert entry["args"] == [*options, "promptkit", "serve", str(project / "prompts")]
-    assert served_in(INSTALLABLE["cursor"], entry) == [str(project / "prompts")]
+    assert serve_arguments_in(INSTALLABLE["cursor"], entry) == [str(project / "prompts")]
     assert "nothing to change" in promptkit("install", "cursor")[1]
     assert promptkit("uninstall", "cursor")[0] == 0
     assert dict(entries("cursor")) == {}
@@ -84,7 +84,7 @@ def test_other_environments(folder, uvx, project, promptkit, monkeypatch):
 )
 def test_other_commands_of_uvx(words):
     """Other commands that uvx starts are not servers of promptkit."""
-    assert served_in(INSTALLABLE["cursor"], {"command": "uvx", "args": words}) is None
+    assert serve_arguments_in(INSTALLABLE["cursor"], {"command": "uvx", "args": words}) is None
 
 
 @pytest.mark.slow

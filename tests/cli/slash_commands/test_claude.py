@@ -57,9 +57,9 @@ class TestCompleteFile:
         assert [(loss.line, loss.description) for loss in command.losses] == [
             (4, "the field 'allowed-tools' is not imported"),
             (5, "the field 'model' is not imported"),
-            (11, "the command 'git log -5 | head' is not run and stays as text: it needs a shell"),
-            (12, "'@src/' stays as text: it can be a folder"),
-            (14, "'$20' stays as text: it looks like an amount"),
+            (11, "the command 'git log -5 | head' is not run and is kept as text: it needs a shell"),
+            (12, "'@src/' is kept as text: it could be a folder"),
+            (14, "'$20' is kept as text: it looks like an amount"),
         ]
 
     def test_served_prompt(self, import_files, tmp_path):
@@ -141,23 +141,23 @@ class TestLosses:
         [
             (
                 "!`git log $1`",
-                "the command 'git log $1' is not run and stays as text: it contains arguments",
+                "the command 'git log $1' is not run and is kept as text: it contains arguments",
             ),
-            ("!`git log > x`", "the command 'git log > x' is not run and stays as text: it needs a shell"),
+            ("!`git log > x`", "the command 'git log > x' is not run and is kept as text: it needs a shell"),
             (
                 "!`cd x`",
-                "the command 'cd x' is not run and stays as text: 'cd' is not a program but a shell builtin",
+                "the command 'cd x' is not run and is kept as text: 'cd' is a shell builtin",
             ),
-            ("!`A=1 b`", "the command 'A=1 b' is not run and stays as text: it sets a variable first"),
-            ("```!\nls *.md\n```", "'```!' stays as text: scripts need a shell"),
-            ("See @../x.md", "'@../x.md' stays as text: it is outside the workspace"),
-            ("See @~/x.md", "'@~/x.md' stays as text: it is outside the workspace"),
-            ("See @$1", "'@$1' stays as text: it contains arguments"),
+            ("!`A=1 b`", "the command 'A=1 b' is not run and is kept as text: it sets a variable first"),
+            ("```!\nls *.md\n```", "'```!' is kept as text: scripts need a shell"),
+            ("See @../x.md", "'@../x.md' is kept as text: it is outside the workspace"),
+            ("See @~/x.md", "'@~/x.md' is kept as text: it is outside the workspace"),
+            ("See @$1", "'@$1' is kept as text: it contains arguments"),
             (
                 "In ${CLAUDE_SKILL_DIR}/x",
-                "'${CLAUDE_SKILL_DIR}' stays as text: it is a variable of Claude Code",
+                "'${CLAUDE_SKILL_DIR}' is kept as text: it is a variable of Claude Code",
             ),
-            ("$1 of $ARGUMENTS", "'$1' stays as text: it is a word of $ARGUMENTS"),
+            ("$1 of $ARGUMENTS", "'$1' is kept as text: it is one of the words in $ARGUMENTS"),
         ],
         ids=str,
     )

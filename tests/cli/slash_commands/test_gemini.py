@@ -44,9 +44,9 @@ class TestCompleteFile:
         assert command.description == "Find a pattern"
         assert [(loss.line, loss.description) for loss in command.losses] == [
             (2, "the field 'model' is not imported"),
-            (3, "the command 'grep -r {{args}} .' is not run and stays as text: it contains arguments"),
-            (3, "'@{docs}' stays as text: it can be a folder, or outside the workspace"),
-            (3, "'@{logo.png}' stays as text: it is not text"),
+            (3, "the command 'grep -r {{args}} .' is not run and is kept as text: it contains arguments"),
+            (3, "'@{docs}' is kept as text: it could be a folder, or outside the workspace"),
+            (3, "'@{logo.png}' is kept as text: it is not text"),
         ]
 
     def test_served_prompt(self, import_files, tmp_path):
@@ -77,14 +77,14 @@ class TestCompleteFile:
     @pytest.mark.parametrize(
         ("prompt", "what"),
         [
-            ("Do !{ls", "'!{' is not closed, so Gemini CLI rejects the command; it stays as text"),
-            ("Do @{x.md", "'@{' is not closed, so Gemini CLI rejects the command; it stays as text"),
+            ("Do !{ls", "'!{' is not closed, so Gemini CLI rejects the command; it is kept as text"),
+            ("Do @{x.md", "'@{' is not closed, so Gemini CLI rejects the command; it is kept as text"),
             (
                 "Read @{../x.md}",
-                "'@{../x.md}' stays as text: it can be a folder, or outside the workspace",
+                "'@{../x.md}' is kept as text: it could be a folder, or outside the workspace",
             ),
-            ("Read @{{{args}}}", "'@{{{args}}}' stays as text: it contains arguments"),
-            ("Run !{ls | wc}", "the command 'ls | wc' is not run and stays as text: it needs a shell"),
+            ("Read @{{{args}}}", "'@{{{args}}}' is kept as text: it contains arguments"),
+            ("Run !{ls | wc}", "the command 'ls | wc' is not run and is kept as text: it needs a shell"),
         ],
         ids=str,
     )

@@ -35,9 +35,9 @@ def test_parsed_command():
     assert [(loss.line, loss.description) for loss in command.losses] == [
         (2, "the field 'mode' is not imported"),
         (5, "the field 'tools' is not imported"),
-        (8, "'${selection}' stays as text: only the editor has its value"),
-        (8, "'[the rules](../docs/rules.md#top)' stays as text: files cannot be attached"),
-        (8, "'#tool:search' stays as text: tools belong to the client"),
+        (8, "'${selection}' is kept as text: only the editor knows its value"),
+        (8, "'[the rules](../docs/rules.md#top)' is kept as text: files cannot be attached"),
+        (8, "'#tool:search' is kept as text: tools belong to the client"),
     ]
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from promptkit.protocol.key_ring import KeyRing
-from promptkit.transports.state_keys import read_keys
+from promptkit.transports.state_keys import parse_keys
 from tests.posting import modern_headers
 from tests.units import INSTALLED, command_of, service_of
 from tests.wire import initialize, modern, request
@@ -293,13 +293,13 @@ def replace_the_key() -> list[object]:
     continues.
     """
     (token,) = tokens()
-    (old,) = read_keys((SECRETS / "state.keys").read_text())
+    (old,) = parse_keys((SECRETS / "state.keys").read_text())
     handshake, steps = initialize("2025-11-25"), []
     _, session, _ = ask(token, message=handshake)
     for block in code_blocks("operating.md", "Keys"):
         follow(block)
         time.sleep(1.1)  # each worker reads the file with its next request
-        keys = read_keys((SECRETS / "state.keys").read_text())
+        keys = parse_keys((SECRETS / "state.keys").read_text())
         first = key_of(KeyRing(keys[:1]).seal("p", 1))
         seals = becomes(first, lambda: key_of(ask(token, message=handshake)[1]))
         continues = becomes(200, lambda: ask(token, session, request(1, "prompts/list"))[0], or_never=404)

@@ -128,8 +128,8 @@ def test_key_rotation_while_serving(start, keys, workers):
 
 #: The lines of invalid key files, None for a missing file, and the error.
 INVALID = [
-    (["oh no"], "line 1: a key has at least 32 bytes, in base64 or hexadecimal; to generate one, run: "),
-    ([], "there is no key; to generate one, run: "),
+    (["oh no"], "line 1: a key must be at least 32 bytes long, in base64 or hexadecimal; to generate one"),
+    ([], "there are no keys; to generate one, run: "),
     (None, "the file cannot be read: No such file or directory; "),
 ]
 
@@ -151,6 +151,6 @@ def test_invalid_key_file_keeps_the_old_keys(start, keys, tmp_path):
         reported = [line for line in server.stderr().splitlines() if f"promptkit: keys: {expected}" in line]
         assert 1 <= len(reported) <= 2
         assert set(reported) == {reported[0]}
-        assert reported[0].endswith("; the keys that were last read are used until this is fixed")
+        assert reported[0].endswith("the keys from the last successful read stay in use until this is fixed")
     keys(NEW)
     assert becomes(404, lambda: status_of(server, session))

@@ -15,8 +15,8 @@ from promptkit.transports.auth import issuer as issuers
 from promptkit.transports.auth.authorizer import CACHE_S, Authorizer, BearerScheme
 from promptkit.transports.auth.issuer import (
     COOL_DOWN_S,
-    FRESH_S,
-    TRUSTED_S,
+    MAX_KEY_AGE_S,
+    REFRESH_AFTER_S,
     DocumentUnavailableError,
     Issuer,
     fetch_document,
@@ -288,7 +288,7 @@ class TestRejectedTokens:
                 f'resource_metadata="{METADATA}"'
             )
             stderr = capfd.readouterr().err
-            assert stderr == f"promptkit: a token was rejected: {reason}. This is reported once\n", kind
+            assert stderr == f"promptkit: a token was rejected: {reason} (this is reported only once)\n", kind
             assert all(part not in stderr for part in token.split(".") if len(part) > 8), kind
 
     def test_rejection_is_reported_once(self, issuer, capfd):
@@ -311,7 +311,7 @@ class TestRejectedTokens:
         status, header = challenge(check(make_authorizer(issuer), [issuer.token(RESOURCE)] * 2))
 
         assert status == 400
-        assert 'error_description="Authorization was sent more than once"' in header
+        assert 'error_description="the Authorization header was sent more than once"' in header
 
     @pytest.mark.parametrize("query", [b"access_token=%b", b"a=1&access%%5ftoken=%b", b"access_token=%b&a"])
     def test_token_in_the_url_is_rejected(self, issuer, query):
@@ -472,7 +472,7 @@ class TestRequestsToTheIssuer:
         check(authorizer, token)
         issuer.keys.clear()
         issuer.list_key("ES256", "second", 1)
-        clock.now += FRESH_S + 1
+        clock.now += REFRESH_AFTER_S + 1
 
         assert [check(authorizer, each).status for each in (uncached, token)] == [401, 401]
 
@@ -488,14 +488,14 @@ class TestRequestsToTheIssuer:
         assert issuer.key_requests == 1
         assert capfd.readouterr().err == (
             f"promptkit: the keys of {issuer.url} cannot be fetched: {issuer.origin}/jwks: HTTP Error 500: "
-            "Internal Server Error; the next attempt is in 30 s\n"
+            "Internal Server Error; the next attempt is in 30 s at the earliest\n"
         )
         clock.now += COOL_DOWN_S
         del issuer.answers["/jwks"]
         assert check(authorizer, token).subject == "ada"
 
         issuer.answers["/jwks"] = (500, {})
-        clock.now += TRUSTED_S - 1
+        clock.now += MAX_KEY_AGE_S - 1
         assert check(authorizer, token).subject == "ada"
         assert check(authorizer, issuer.token(RESOURCE, kid="new", exp=int(clock.now) + 600)).status == 503
         clock.now += CACHE_S + 2
@@ -504,12 +504,12 @@ class TestRequestsToTheIssuer:
     def test_stream_stays_open_while_the_issuer_is_unavailable(self, issuer, clock):
         """A stream whose token cannot be verified again stays open until the token expires."""
         authorizer = make_authorizer(issuer, clock)
-        expiry = int(clock.now + TRUSTED_S + 600)
+        expiry = int(clock.now + MAX_KEY_AGE_S + 600)
         request = head(authorization=f"Bearer {issuer.token(RESOURCE, exp=expiry)}")
         principal = asyncio.run(authorizer.check(request, b""))
         issuer.answers["/jwks"] = (500, {})
 
-        clock.now += TRUSTED_S + 1
+        clock.now += MAX_KEY_AGE_S + 1
         assert asyncio.run(authorizer.check(request, b"")).status == 503
         assert asyncio.run(authorizer.still_admits(request, principal))
         clock.now = expiry + LEEWAY_S
@@ -528,19 +528,19 @@ class TestRequestsToTheIssuer:
         [
             ("/jwks", (200, b"{"), "Input data was truncated"),
             ("/jwks", (200, []), "Expected `object`, got `array`"),
-            ("/jwks", (200, {"keys": []}), "it has no usable key"),
+            ("/jwks", (200, {"keys": []}), "it contains no usable key"),
             (
                 "/jwks",
                 (200, {"keys": [{"kty": "oct", "k": "c2VjcmV0"}, 5]}),
-                "it has no usable key",
+                "it contains no usable key",
             ),
-            ("/jwks", (200, {"keys": [{"kty": "RSA", "n": "AQAB", "e": "AQAB"}]}), "it has no usable key"),
+            ("/jwks", (200, {"keys": [{"kty": "RSA", "n": "AQAB", "e": "AQAB"}]}), "contains no usable key"),
             (
                 "/jwks",
                 (200, {"keys": [{"kty": "EC", "crv": "P-257", "x": "a", "y": "b"}]}),
-                "it has no usable key",
+                "it contains no usable key",
             ),
-            ("/jwks", (200, b" " * 1_100_000), "it has more than 1,048,576 bytes"),
+            ("/jwks", (200, b" " * 1_100_000), "it is larger than 1,048,576 bytes"),
             ("/jwks", (302, b"", {"location": "http://127.0.0.1:1/jwks"}), "HTTP Error 302: Found"),
             ("/jwks", (200, b'{"keys":' * 100_000), "while deserializing an object"),
             ("meta", (200, {"issuer": "https://evil.example"}), "it is the metadata of another issuer"),
@@ -581,7 +581,7 @@ class TestRequestsToTheIssuer:
 
         assert check(make_authorizer(issuer), issuer.token(RESOURCE)).status == 503
         assert (
-            "cannot be used: write an https" if isinstance(url, str) else "it has no jwks_uri"
+            "cannot be used: write an https" if isinstance(url, str) else "it does not contain a jwks_uri"
         ) in capfd.readouterr().err
 
     def test_wait_for_the_issuer_is_bounded(self, issuer, monkeypatch):

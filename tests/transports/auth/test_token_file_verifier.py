@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.transports.auth.authorizer import Authorizer, BearerScheme
-from promptkit.transports.auth.token_file_verifier import TOKENS_VALID_S, TokenFile, read_tokens
+from promptkit.transports.auth.token_file_verifier import TOKENS_VALID_S, TokenFile, parse_tokens
 from promptkit.transports.secret_files import InvalidSecretsError
 from tests.posting import head
 
@@ -35,7 +35,7 @@ def file(tmp_path):
 def error_of(text):
     """Return the message of the error that *text* causes."""
     with pytest.raises(InvalidSecretsError) as error:
-        read_tokens(text)
+        parse_tokens(text)
     return str(error.value)
 
 
@@ -64,21 +64,27 @@ class TestParsing:
         [
             (
                 f"\n{ADA}\n",
-                "line 2: the line has one word: write a name, a token and any scopes, separated by spaces",
+                (
+                    "line 2: the line has only one word: write a name, a token and any scopes, "
+                    "separated by spaces"
+                ),
             ),
-            ("ada secret", "line 1: the token has 6 characters and could be guessed: it needs at least 32"),
+            ("ada secret", "line 1: the token could be guessed: use at least 32 characters instead of 6"),
             (
                 f"ada x{'=' * 31}",
-                "line 1: the token has 1 characters and could be guessed: it needs at least 32",
+                "line 1: the token could be guessed: use at least 32 characters instead of 1",
             ),
-            (f"\udcff {ADA}", "line 1: the name is not UTF-8: save the file in that encoding"),
+            (f"\udcff {ADA}", "line 1: the name is not UTF-8: save the file as UTF-8"),
             (
                 f"ada {ADA}!",
-                "line 1: the second word is not a token: a token contains only letters, digits and -._~+/=",
+                (
+                    "line 1: the second word is not a token: a token can contain only letters, digits "
+                    "and -._~+/="
+                ),
             ),
             (
                 f"ada {ADA}\nbob {ADA}",
-                "line 2: this token is also on another line: every principal needs a different one",
+                "line 2: this token is also on another line: use a different token for each principal",
             ),
         ],
     )
@@ -89,7 +95,7 @@ class TestParsing:
 
     def test_principal_with_several_tokens(self):
         """A principal can have several tokens, so that a token can be rotated while the old one is in use."""
-        assert [principal.subject for principal in read_tokens(f"ada {ADA}\nada {BOB}").values()] == [
+        assert [principal.subject for principal in parse_tokens(f"ada {ADA}\nada {BOB}").values()] == [
             "ada",
             "ada",
         ]
@@ -110,7 +116,7 @@ class TestParsing:
         file.write_text(text)
         with pytest.raises(InvalidSecretsError) as error:
             TokenFile(str(file))
-        expected = "the file contains no token: write a name and a token on each line"
+        expected = "the file contains no tokens: write a name and a token on each line"
         assert str(error.value) == f"{file}: {expected}"
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows ignores the mode")
@@ -119,7 +125,7 @@ class TestParsing:
         [
             (0o644, "every user can read it"),
             (0o604, "every user can read it"),
-            (0o620, "others can change it"),
+            (0o620, "other users can change it"),
         ],
     )
     def test_file_with_open_permissions_is_rejected(self, file, mode, can):
@@ -127,16 +133,16 @@ class TestParsing:
         file.chmod(mode)
         with pytest.raises(InvalidSecretsError) as error:
             TokenFile(str(file))
-        expected = f"{file}: {can} (mode {mode:04o}): generate new tokens, and chmod g-w,o-rwx {file}"
+        expected = f"{file}: {can} (mode {mode:04o}): generate new tokens, and run: chmod g-w,o-rwx {file}"
         assert str(error.value) == expected
 
     def test_error_names_the_file(self, file):
         """The error names the file, and the line or the operating system's error."""
         file.write_text("ada secret")
-        with pytest.raises(InvalidSecretsError, match=f"^{file}: line 1: the token has 6 characters"):
+        with pytest.raises(InvalidSecretsError, match=f"^{file}: line 1: the token could be guessed"):
             TokenFile(str(file))
         file.write_text(f"bob {BOB}\nada secret")
-        with pytest.raises(InvalidSecretsError, match=f"^{file}: line 2: the token has 6 characters"):
+        with pytest.raises(InvalidSecretsError, match=f"^{file}: line 2: the token could be guessed"):
             TokenFile(str(file))
         with pytest.raises(InvalidSecretsError, match=f"^{file}x: the file cannot be read: No such file"):
             TokenFile(f"{file}x")
@@ -176,8 +182,8 @@ class TestReloading:
     @pytest.mark.parametrize(
         ("damage", "expected"),
         [
-            ("half", "line 1: the line has one word: write a name, a token and any scopes, separated by"),
-            ("mode", "every user can read it (mode 0644): generate new tokens, and chmod g-w,o-rwx"),
+            ("half", "line 1: the line has only one word: write a name, a token and any scopes, separated"),
+            ("mode", "every user can read it (mode 0644): generate new tokens, and run: chmod g-w,o-rwx"),
             ("gone", "the file cannot be read: No such file or directory"),
             ("folder", "the file cannot be read: Is a directory"),
             pytest.param("pipe", "the file cannot be read: it is not a regular file", marks=posix),
@@ -200,7 +206,7 @@ class TestReloading:
 
         assert stderr.startswith(f"promptkit: {file}: {expected}")
         assert stderr.endswith(
-            "; all requests are rejected from 5 s after the last successful read until this is fixed\n"
+            "; until this is fixed, all requests are rejected, starting 5 s after the last successful read\n"
         )
         assert stderr.count("\n") == 1
         replacement = file.with_name("mended")
@@ -211,7 +217,7 @@ class TestReloading:
         replacement.replace(file)
         self.now += 1
         assert (tokens.verify(ADA), tokens.verify(BOB)) == (None, Principal("bob"))
-        assert capfd.readouterr().err == f"promptkit: {file}: fixed: all tokens in it are used\n"
+        assert capfd.readouterr().err == f"promptkit: {file}: fixed: all tokens in it are in use\n"
 
     @pytest.mark.parametrize("line", ["cleo", "cleo short", f"cleo {BOB}", f"; ada {ADA}", f"ada{ADA}"])
     def test_invalid_line_is_skipped(self, file, tokens, line, capfd):
@@ -223,12 +229,12 @@ class TestReloading:
         reported, remainder = capfd.readouterr().err.split("\n")
 
         assert reported.startswith(f"promptkit: {file}: line 2: ")
-        assert reported.endswith("; the other lines are used")
+        assert reported.endswith("; the other lines are in use")
         assert remainder == ""
         file.write_text(f"bob {BOB}\nada {ADA}\n")
         self.now += 1
         assert (tokens.verify(ADA), tokens.verify(BOB)) == (Principal("ada"), Principal("bob"))
-        assert capfd.readouterr().err == f"promptkit: {file}: fixed: all tokens in it are used\n"
+        assert capfd.readouterr().err == f"promptkit: {file}: fixed: all tokens in it are in use\n"
 
     def test_file_that_was_removed_while_idle(self, file, tokens):
         """The grace period starts with the last successful read, not with the next request."""

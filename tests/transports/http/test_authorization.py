@@ -413,7 +413,7 @@ class TestConfiguration:
     @pytest.mark.parametrize(
         ("options", "expected"),
         [
-            ({"issuer": ISSUER}, "an issuer creates tokens for one resource: pass"),
+            ({"issuer": ISSUER}, "an issuer's tokens are for one resource: pass"),
             (
                 {"issuer": ISSUER, "resource": "http://prompts.example/mcp"},
                 "cannot be used: write",
@@ -424,8 +424,8 @@ class TestConfiguration:
             ),
             ({"verifier": Verifier(), "scopes": ["a b"]}, "'a b' is not a scope"),
             ({"verifier": Verifier(), "scopes": ['a"']}, "is not a scope"),
-            ({"scopes": ["a"]}, "scopes need tokens: add an issuer, a token file or a verifier"),
-            ({"token_file": "a", "verifier": Verifier()}, "tokens come from either a file or an issuer"),
+            ({"scopes": ["a"]}, "scopes require tokens: add an issuer, a token file or a verifier"),
+            ({"token_file": "a", "verifier": Verifier()}, "a token file cannot be combined with an issuer"),
         ],
     )
     def test_inconsistent_options_are_rejected(self, options, expected):

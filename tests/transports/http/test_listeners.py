@@ -56,7 +56,7 @@ class TestTcp:
     def test_port_0_is_replaced_in_the_url(self, listen):
         """With port 0, the URL contains the port that the system chose."""
         (listener,) = listen("127.0.0.1", 0)
-        port = listener.socket_of(0).getsockname()[1]
+        port = listener.socket_for(0).getsockname()[1]
 
         assert port > 0
         assert listener.url == f"http://127.0.0.1:{port}"
@@ -65,7 +65,7 @@ class TestTcp:
     def test_ipv6(self, listen):
         """The URL has the IPv6 address in brackets, and the listener accepts no IPv4 connections."""
         (listener,) = listen("::1", 0)
-        port = listener.socket_of(0).getsockname()[1]
+        port = listener.socket_for(0).getsockname()[1]
 
         assert listener.url == f"http://[::1]:{port}"
         assert listener.is_local
@@ -77,15 +77,15 @@ class TestTcp:
         listeners = listen("localhost", 0)
 
         assert all(listener.is_local for listener in listeners)
-        assert len({listener.socket_of(0).getsockname()[1] for listener in listeners}) == 1
+        assert len({listener.socket_for(0).getsockname()[1] for listener in listeners}) == 1
 
     @unix_only
     def test_each_worker_has_a_socket(self, listen):
         """The sockets of workers share a port."""
         (listener,) = listen("127.0.0.1", 0, 3)
 
-        assert len({listener.socket_of(number) for number in range(3)}) == 3
-        assert len({listener.socket_of(number).getsockname() for number in range(3)}) == 1
+        assert len({listener.socket_for(number) for number in range(3)}) == 3
+        assert len({listener.socket_for(number).getsockname() for number in range(3)}) == 1
 
     @pytest.mark.parametrize("workers", [1, 2])
     @pytest.mark.parametrize("before", [1, 2])
@@ -93,20 +93,20 @@ class TestTcp:
     def test_used_port_is_rejected(self, listen, before, workers):
         """Two servers never share a port by mistake, even with several workers."""
         (first,) = listen("127.0.0.1", 0, before)
-        port = first.socket_of(0).getsockname()[1]
+        port = first.socket_for(0).getsockname()[1]
 
         with pytest.raises(ListenError) as error:
             listen("127.0.0.1", port, workers)
         assert str(error.value) == (
-            f"cannot listen at 127.0.0.1, port {port}: another server already listens there: "
+            f"cannot listen on 127.0.0.1, port {port}: another server is already listening there: "
             "stop it, or use another port"
         )
 
     @pytest.mark.parametrize(
         ("host", "reason"),
         [
-            ("203.0.113.7", "cannot listen at 203.0.113.7, port 0: Cannot assign requested address"),
-            ("no-such-host.invalid", "cannot listen at 'no-such-host.invalid': "),
+            ("203.0.113.7", "cannot listen on 203.0.113.7, port 0: Cannot assign requested address"),
+            ("no-such-host.invalid", "cannot listen on 'no-such-host.invalid': "),
         ],
     )
     def test_address_of_another_machine_is_rejected(self, listen, host, reason):
@@ -119,11 +119,11 @@ class TestTcp:
     def test_used_address_is_reported_first(self, listen, monkeypatch, other_addresses):
         """If one address of a host name is in use, the error reports it, whatever the other addresses are."""
         (first,) = listen("127.0.0.1", 0)
-        port = first.socket_of(0).getsockname()[1]
+        port = first.socket_for(0).getsockname()[1]
         addresses = [(socket.AF_INET, address) for address in ("127.0.0.1", *other_addresses)]
-        monkeypatch.setattr("promptkit.transports.http.sockets._addresses", lambda *_: addresses)
+        monkeypatch.setattr("promptkit.transports.http.sockets._resolve_addresses", lambda *_: addresses)
 
-        with pytest.raises(ListenError, match="another server already listens there"):
+        with pytest.raises(ListenError, match="another server is already listening there"):
             listen("prompts.example", port)
 
     @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ class TestTcp:
         (listener,) = listen("127.0.0.1", 0, 2)
         claimed = listener.claim(1)
 
-        assert claimed is listener.socket_of(1)
-        assert [listener.socket_of(number).fileno() >= 0 for number in range(2)] == [False, True]
+        assert claimed is listener.socket_for(1)
+        assert [listener.socket_for(number).fileno() >= 0 for number in range(2)] == [False, True]
 
 
 @unix_only
@@ -178,7 +178,7 @@ class TestUnix:
         with pytest.raises(ListenError) as error:
             listen_unix(str(path))
         assert str(error.value) == (
-            f"cannot listen at {str(path)!r}: another server already listens there: stop it, or use "
+            f"cannot listen on {str(path)!r}: another server is already listening there: stop it, or use "
             "another path"
         )
         with socket.socket(socket.AF_UNIX) as client:
@@ -193,7 +193,7 @@ class TestUnix:
         with pytest.raises(ListenError) as error:
             listen_unix(str(path))
         assert str(error.value) == (
-            f"cannot listen at {str(path)!r}: "
+            f"cannot listen on {str(path)!r}: "
             "the path is a file that is not a socket: remove it, or use another path"
         )
         assert path.read_text() == "mine"
@@ -201,7 +201,7 @@ class TestUnix:
     @pytest.mark.parametrize("path", ["", "x" * 200, "no/such/folder/socket"])
     def test_invalid_path_is_rejected(self, path):
         """The error for an invalid path names the reason."""
-        with pytest.raises(ListenError, match="cannot listen at"):
+        with pytest.raises(ListenError, match="cannot listen on"):
             listen_unix(path)
 
     def test_socket_file_of_a_successor_is_kept(self, tmp_path):
@@ -295,7 +295,7 @@ class TestPermissions:
         with pytest.raises(ListenError) as error:
             listen_unix(str(path), group="no-such-group")
         assert str(error.value) == (
-            f"cannot listen at {str(path)!r}: there is no group 'no-such-group': "
+            f"cannot listen on {str(path)!r}: there is no group 'no-such-group': "
             "use a group that `getent group` lists, or its number"
         )
         assert not path.exists()
@@ -313,7 +313,7 @@ class TestPermissions:
             assert outcomes == [
                 f"0o660 {GROUP}",
                 (
-                    f"cannot listen at '{folder}/socket': "
+                    f"cannot listen on '{folder}/socket': "
                     f"the server's user cannot assign it to the group '{OTHER_GROUP}': "
                     "add the user to the group (systemd: SupplementaryGroups=), or start the server as root"
                 ),
@@ -332,7 +332,7 @@ class TestPermissions:
             path.symlink_to(secret)
 
         monkeypatch.setattr(socket.socket, "listen", listen_and_replace)
-        with pytest.raises(ListenError, match="cannot listen at"):
+        with pytest.raises(ListenError, match="cannot listen on"):
             listen_unix(str(path), 0o666)
         assert mode_and_group(secret)[0] == 0o600
 
@@ -367,7 +367,7 @@ class TestInherited:
             listen_inherited(file.fileno())
         with pytest.raises(ListenError, match="descriptor 999 is not a socket"):
             listen_inherited(999)
-        with socket.socket() as not_listening, pytest.raises(ListenError, match="does not listen"):
+        with socket.socket() as not_listening, pytest.raises(ListenError, match="not a listening socket"):
             listen_inherited(os.dup(not_listening.fileno()))
 
     @pytest.mark.parametrize(

@@ -208,7 +208,7 @@ class TestWithoutStepUp:
 
     def test_process_scopes_conflict_with_tokens(self, make_app):
         """Scopes of the process cannot be combined with tokens."""
-        with pytest.raises(ValueError, match="the scopes come from the tokens"):
+        with pytest.raises(ValueError, match="tokens have their own scopes"):
             make_app(scopes=["admin"])
 
 

@@ -64,7 +64,7 @@ def test_a_message_that_is_too_long_is_reported(make_siblings, capsys):
     siblings.send(1, b"next")
 
     assert received.get(timeout=TIMEOUT_S) == b"next"
-    assert "a message of 16,777,216 bytes could not be passed on to worker 2" in capsys.readouterr().err
+    assert "a message of 16,777,216 bytes could not be sent to worker 2" in capsys.readouterr().err
 
 
 def test_a_stuck_worker_does_not_block_the_sender(make_siblings, capsys):
@@ -74,4 +74,4 @@ def test_a_stuck_worker_does_not_block_the_sender(make_siblings, capsys):
     for _ in range(10_000):
         siblings.send(1, b"x" * 1000)
 
-    assert "could not be passed on to worker 2" in capsys.readouterr().err
+    assert "could not be sent to worker 2" in capsys.readouterr().err

@@ -85,7 +85,7 @@ def test_worker_that_exits_is_replaced(serve):
     os.kill(last, signal.SIGTERM)
     wait_for_exit(last)
     assert len(workers_of(server, 2)) == 2
-    server.wait_for(rf"\(process {last}\) ended; starting a new worker")
+    server.wait_for(rf"\(process {last}\) exited; starting a new worker")
 
 
 NO_FILES = "Too many open files"
@@ -108,7 +108,7 @@ def test_worker_that_cannot_accept_connections_is_replaced(serve):
         connections = [stack.enter_context(server.connect()) for _ in range(10)]
         for connection in connections:
             connection.request()
-        server.wait_for(f"this process exits because it can no longer accept connections: {NO_FILES}")
+        server.wait_for(f"this process will exit because it can no longer accept connections: {NO_FILES}")
         server.wait_for(rf"\(process {deaf_pid}\) exited with code 1; starting a new worker")
         assert {connection.reply().status for connection in connections} == {200}
 
@@ -141,7 +141,7 @@ def test_worker_recovers_from_a_lack_of_file_descriptors(serve):
         assert connections[0].ask("/greedy").status == 200
         with server.connect() as late:
             late.request()
-            server.wait_for("connections wait because they cannot be accepted: Too many open files")
+            server.wait_for("connections are waiting because they cannot be accepted: Too many open files")
             assert late.reply().status == 200  # once the idle connections are closed
 
 
@@ -201,7 +201,7 @@ def test_failed_fork_is_retried(capsys):
     supervisor._replace()
 
     assert capsys.readouterr().err.splitlines() == [
-        f"promptkit: worker {number} cannot be started, and will be retried: Resource temporarily unavailable"
+        f"promptkit: worker {number} cannot be started (trying again soon): Resource temporarily unavailable"
         for number in (1, 2)
     ]
 
