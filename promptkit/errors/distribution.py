@@ -1,8 +1,8 @@
 """
-The distribution that promptkit is installed from, for install commands in error messages.
+The distribution that promptkit was installed from, for install commands in error messages.
 
 On PyPI, ``promptkit`` is another project with the same import name. If both are installed, their files are
-mixed in one folder. The functions are called only after a failure, or for a client's configuration.
+mixed up in one folder. These functions are only called after a failure, or to configure a client.
 """
 
 import json
@@ -25,23 +25,23 @@ _OTHER: Final = "promptkit"
 
 
 def quoted(word: str) -> str:
-    """Quote a word for this system's shell."""
+    """Return *word*, quoted for this system's shell if necessary."""
     return list2cmdline([word]) if sys.platform == "win32" else shlex.quote(word)
 
 
 def pip(action: str = "install", python: str = "") -> str:
     """
-    Return the first words of a command that changes the packages of this Python. They work in any shell.
+    Return the first words of a command that installs or uninstalls packages for this Python.
 
     Args:
         action:
-            The subcommand of pip.
+            The subcommand of pip, such as ``"install"``.
 
         python:
-            The command that starts this Python in a shell. The default is the full path of this Python.
+            The command that starts this Python in a shell. By default, this is the full path of this Python.
     """
     python = python or quoted(sys.executable)
-    if find_spec("pip") is None:  # for example in environments created by uv
+    if find_spec("pip") is None:  # for example, in an environment created by uv
         return f"uv pip {action} --python {python}"
     return f"{python} -m pip {action}"
 
@@ -65,14 +65,14 @@ def install_command(extras: str = "") -> str:
 
 def requirement(name: str, extras: Sequence[str] = ()) -> str:
     """
-    Return the requirement for an installed package: its name if it is from an index, otherwise its origin.
+    Return the requirement that installs a package again: its name, and its origin if that is not an index.
 
     Args:
         name:
-            The name of the package.
+            The name of the installed package.
 
         extras:
-            The extras of the package to install.
+            The extras to install with the package.
     """
     named = f"{name}[{','.join(extras)}]" if extras else name
     match _origin(name):
@@ -84,7 +84,7 @@ def requirement(name: str, extras: Sequence[str] = ()) -> str:
 
 
 def _origin(name: str) -> object:
-    """Return where a package was installed from (PEP 610); None for a package from an index."""
+    """Return the recorded origin of a package (PEP 610); None if it was installed from an index."""
     distribution = _find_distribution(name)
     try:
         return json.loads((distribution and distribution.read_text("direct_url.json")) or "null")
@@ -93,13 +93,13 @@ def _origin(name: str) -> object:
 
 
 def other_package_hint() -> str | None:
-    """Return how to uninstall PyPI's ``promptkit`` if it is installed as well; otherwise None."""
+    """Return a hint on how to remove PyPI's ``promptkit`` if that is also installed; otherwise None."""
     other = _find_distribution(_OTHER)
     if other is None:
         return None
     return (
-        f"another project's package, promptkit {other.version}, is installed where this promptkit is "
-        f"imported from: {pip('uninstall')} {_OTHER}, then {install_command()} --force-reinstall"
+        f"another project's package, promptkit {other.version}, is also installed, and has the same import "
+        f"name: run {pip('uninstall')} {_OTHER}, and then {install_command()} --force-reinstall"
     )
 
 
@@ -115,17 +115,17 @@ def _find_distribution(name: str) -> "Distribution | None":
 @contextmanager
 def needed_by(user: str, package: str) -> Iterator[None]:
     """
-    Report how to install *package*, a part of the extra ``testing``, if it cannot be imported.
+    Add an install command to the error that importing *package* raises if it is not installed.
 
     Args:
         user:
             The feature that needs the package, for the message.
 
         package:
-            The package.
+            The name of a package that the extra ``testing`` installs.
 
     Raises:
-        ModuleNotFoundError: With the install command, if the package is missing.
+        ModuleNotFoundError: If the package is missing. The message contains the install command.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Tracebacks and stacks, shortened to the frames of recipe authors."""
+"""Tracebacks and stacks, reduced to the frames of recipe authors."""
 
 import gc
 import os
@@ -24,10 +24,10 @@ _STANDARD_LIBRARY: Final = str(Path(os.__file__).parent)
 
 def format_exception(error: BaseException) -> str:
     """
-    Format *error* and its causes with the author's frames only. Causes without such frames are omitted.
+    Format *error* and its causes with only the author's frames. Omit causes that have no such frames.
 
     If no frame is the author's, as with recipes in an installed package, all frames are kept. A `ResultError`
-    has no traceback, because its function has already returned.
+    is formatted without a traceback, because its function has already returned.
     """
     if isinstance(error, ResultError):
         return f"{error}\n"
@@ -41,7 +41,7 @@ def format_exception(error: BaseException) -> str:
 
 
 def _keep_frames(root: "TracebackException", files: Container[str]) -> None:
-    """Remove the frames outside *files*, and then the causes without frames."""
+    """Remove the frames that are not in *files*, and then the causes that have no frames left."""
     for exception in reversed(list(_chain(root))):  # causes first
         exception.stack[:] = [frame for frame in exception.stack if frame.filename in files]
         for name in ("__cause__", "__context__"):
@@ -54,7 +54,9 @@ def _keep_frames(root: "TracebackException", files: Container[str]) -> None:
 
 def raising_line(error: BaseException) -> Location | None:
     """
-    Return the author's line that raised an exception or called the code that did; None if there is none.
+    Return the author's line that raised an exception, or that called the code which raised it.
+
+    The result is None if the traceback contains no line of the author.
     """
     from traceback import walk_tb  # only needed for failures
 
@@ -100,24 +102,24 @@ def _chain(root: "TracebackException") -> Iterator["TracebackException"]:
             ]
 
 
-#: For each kind of suspendable object, the attributes of its frame and of the object that it awaits.
+#: For each kind of suspended object, the names of two attributes: its frame, and the object that it awaits.
 _SUSPENDED: Final = {"cr_frame": "cr_await", "ag_frame": "ag_await", "gi_frame": "gi_yieldfrom"}
 
 
 def authors_line(thread: int | None, coroutine: Any = None, own: str = "") -> Location | None:
     """
-    Return the innermost line of an author's code that a thread executes; None if there is none.
+    Return the innermost line of an author's code that a thread is executing; None if there is none.
 
     Args:
         thread:
             The thread's identifier; None if it has not started.
 
         coroutine:
-            The coroutine that runs on the thread's event loop, if any. While it is suspended, the thread
-            executes other code.
+            The coroutine that runs on the thread's event loop, if any. While the coroutine is suspended, the
+            thread executes other code.
 
         own:
-            The file of the called function. It counts as the author's file wherever it is.
+            The file of the called function. It counts as an author's file, wherever it is.
     """
     if coroutine is None or getattr(coroutine, "cr_running", False):
         frames = _frames_around(current_frames().get(thread or 0))
@@ -132,9 +134,9 @@ def authors_line(thread: int | None, coroutine: Any = None, own: str = "") -> Lo
 
 def current_frames() -> dict[int, FrameType]:
     """
-    Return the innermost frame of each thread, by thread identifier.
+    Return the innermost frame of each thread, keyed by thread identifier.
 
-    In Python 3.11, a garbage collection during the call can deadlock all threads.
+    Garbage collection is off during the call, because in Python 3.11 it could deadlock all threads.
 
     See Also:
         https://github.com/python/cpython/issues/106883
@@ -149,14 +151,14 @@ def current_frames() -> dict[int, FrameType]:
 
 
 def _frames_around(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield a frame and its callers, the outermost last."""
+    """Yield a frame and then its callers, from the innermost to the outermost."""
     while frame is not None:
         yield frame
         frame = frame.f_back
 
 
 def _frames_waiting(awaited: Any) -> Iterator[FrameType]:
-    """Yield the frames of a suspended coroutine and of those that it awaits, the outermost first."""
+    """Yield the frames of a suspended coroutine and of the objects that it awaits, the outermost first."""
     while (kind := next((name for name in _SUSPENDED if hasattr(awaited, name)), None)) is not None:
         if (frame := getattr(awaited, kind)) is not None:
             yield frame

@@ -81,8 +81,8 @@ class TestOtherPackage:
         install("promptkit")
 
         assert other_package_hint() == (
-            "another project's package, promptkit 9.9, is installed where this promptkit is imported from: "
-            f"{pip('uninstall')} promptkit, then {install_command()} --force-reinstall"
+            "another project's package, promptkit 9.9, is also installed, and has the same import name: "
+            f"run {pip('uninstall')} promptkit, and then {install_command()} --force-reinstall"
         )
 
     @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ class TestOtherPackage:
         result = run_command(folder, "list", str(recipes(one="")))
 
         assert (result.returncode, result.stdout) == (2, "")
-        assert result.stderr.startswith("promptkit: another project's package, promptkit 9.9, is installed")
+        assert result.stderr.startswith("promptkit: another project's package, promptkit 9.9, is also installed")
 
 
 def run_command(folder, *words):

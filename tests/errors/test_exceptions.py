@@ -65,7 +65,7 @@ EXAMPLES = {
     ),
     "MissingClientCapabilityError": (
         MissingClientCapabilityError("elicitation"),
-        "the client does not declare 'elicitation', which is required here",
+        "the request requires the capability 'elicitation', which the client does not declare",
     ),
     "ResultError": (
         ResultError("prompt 'review' returned an int (5)"),

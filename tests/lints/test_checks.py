@@ -84,7 +84,7 @@ class TestSuppression:
         ("comment", "hint"),
         [
             ("# promptkit: ignore[PK2077]", "unknown code 'PK2077'; did you mean 'PK207'?"),
-            ("# promptkit: ignore[zzz]", "unknown code 'zzz': write one that 'promptkit check' prints"),
+            ("# promptkit: ignore[zzz]", "unknown code 'zzz': use a code that 'promptkit check' prints"),
             ("# promptkit: ignore", "name the codes to ignore, as in # promptkit: ignore[PK207]"),
             ("# promptkit: ignore[]", "name the codes to ignore, as in # promptkit: ignore[PK207]"),
         ],
