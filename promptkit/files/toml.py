@@ -4,7 +4,8 @@ import re
 import tomllib
 from typing import Any, Final
 
-#: Strings and comments. Each alternative matches at its first character, so that a search takes linear time.
+#: Strings and comments. Each alternative matches wherever its first character occurs, which makes searching
+#: linear in time.
 _TEXT: Final = re.compile(
     rb'''"""(?:[^"\\]|\\.|"(?!""))*+(?:"""|\Z)'''
     rb"""|'''(?:[^']|'(?!''))*+(?:'''|\Z)"""
