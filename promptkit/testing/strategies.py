@@ -33,17 +33,17 @@ with needed_by("generating arguments (wire_arguments, call_arguments, pytest --p
 AnyPrompt: TypeAlias = Prompt[..., Any] | CompiledPrompt
 Values: TypeAlias = st.SearchStrategy[Any]
 
-#: The classes of the enclosing records of a value, because a class can contain itself.
+#: The classes of the records around a value. They are tracked, because a class can contain itself.
 Outer: TypeAlias = tuple[type, ...]
 
-#: Constraints of a type, by their names in `msgspec.Meta`.
+#: The constraints of a type, keyed by their names in `msgspec.Meta`.
 Bounds: TypeAlias = dict[str, Any]
 
-#: Maximum number of list items beyond the minimum length, and maximum depth of a recursive class.
+#: The maximum number of list items beyond the minimum length, and the maximum depth of a recursive class.
 _EXTRA_ITEMS: Final = 4
 _MAX_DEPTH: Final = 2
 
-#: The largest signed 64-bit integer; JSON parsers can reject larger ones.
+#: The largest signed 64-bit integer. JSON parsers can reject larger ones.
 _LARGEST: Final = 2**63 - 1
 
 _OFFSETS: Final = (UTC, timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(hours=3)))
@@ -59,12 +59,12 @@ _PATHS: Final = st.from_regex(r"\.{0,2}/?[\w .-]+(/[\w .-]+){0,2}", fullmatch=Tr
 
 def wire_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, str]]:
     """
-    Return a strategy for the arguments of *prompt* as clients send them: strings by argument name.
+    Return a strategy for the arguments of *prompt* as clients send them: strings, keyed by argument name.
 
-    The strategy generates values of every supported parameter type, and includes the author's examples and
-    the cases that render. Optional arguments are sometimes omitted, or blank as in a form that is not filled
-    in. Values of types registered with `promptkit.register_type` come from Hypothesis; for a type that
-    Hypothesis does not support, register a strategy with ``hypothesis.strategies.register_type_strategy``.
+    The strategy supports every parameter type, and includes the author's examples and the cases that render.
+    Optional arguments are sometimes omitted, or blank, as in a form that is not filled in. Values of types
+    registered with `promptkit.register_type` come from Hypothesis. If it does not support such a type,
+    register a strategy with ``hypothesis.strategies.register_type_strategy``.
 
     Args:
         prompt:
@@ -85,7 +85,7 @@ def wire_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, str]]:
 
 def call_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, Any]]:
     """
-    Return a strategy for keyword arguments of *prompt*, converted from those of `wire_arguments`.
+    Return a strategy for the keyword arguments of *prompt*, which are converted from `wire_arguments`.
 
     Args:
         prompt:
@@ -99,10 +99,10 @@ def call_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, Any]]:
 
 def try_generated(prompt: AnyPrompt, test: Callable[[dict[str, str]], None]) -> None:
     """
-    Call *test* with arguments generated for *prompt*, which are the same in each run if ``CI`` is set.
+    Call *test* with arguments generated for *prompt*. If ``CI`` is set, they are the same in each run.
 
     Raises:
-        Exception: Any exception that *test* raises for the simplest arguments.
+        Exception: The exception that *test* raises for the simplest arguments with which it fails.
     """
     configured = settings(
         deadline=None,
@@ -119,7 +119,7 @@ def _compile(prompt: AnyPrompt) -> CompiledPrompt:
 
 
 def argument_texts(argument: Argument) -> st.SearchStrategy[str]:
-    """Return a strategy for the strings that one parameter accepts."""
+    """Return a strategy for the strings that a parameter accepts."""
 
     def is_valid(text: str) -> bool:
         if not text and not argument.blank_is_value:
@@ -130,7 +130,7 @@ def argument_texts(argument: Argument) -> st.SearchStrategy[str]:
             return False
         return True
 
-    # Choices and examples can be spelled differently, and fields of a form can be blank.
+    # A choice or an example can have several spellings, and a field of a form can be blank.
     texts = [*argument.reader.values, *map(text_of, argument.examples)]
     if argument.has_default and not argument.blank_is_value:
         texts.append("")
@@ -159,7 +159,7 @@ def _values(annotation: Any, outer: Outer = ()) -> Values:  # noqa: PLR0911 (one
 
 
 def _split_constraints(annotation: Any) -> tuple[Any, Bounds]:
-    """Return a type without its annotations, and its constraints from msgspec or Pydantic."""
+    """Return a type without its annotations, and the constraints in them, from msgspec or Pydantic."""
     kind, limits = kinds.constrained(annotation, object)
     return kind, {name: value for name, value in structs.asdict(limits).items() if value is not None}
 
@@ -192,14 +192,14 @@ def _bytes(bounds: Bounds) -> Values:
 
 
 def _moments(make: Callable[..., Values]) -> Callable[[Bounds], Values]:
-    """Return a function that builds a strategy for datetimes or times, with UTC offsets if required."""
+    """Return a function that creates a strategy for datetimes or times, with UTC offsets if required."""
     zones = {None: (None, *_OFFSETS), True: _OFFSETS, False: (None,)}
     return lambda bounds: make(timezones=st.sampled_from(zones[bounds.get("tz")])).map(json_of)
 
 
 def _list(kind: Any, bounds: Bounds, outer: Outer) -> Values:
     items = _values((*get_args(kind), Any)[0], outer)
-    if items.is_empty:  # the maximum depth of a recursive class is reached
+    if items.is_empty:  # a recursive class has reached its maximum depth
         return st.just([])
     is_set = issubclass(get_origin(kind) or kind, AbstractSet)
     minimum, maximum = _sizes(bounds)
@@ -226,7 +226,7 @@ def _sizes(bounds: Bounds) -> tuple[int, int]:
 
 
 def _record(kind: Any, outer: Outer) -> Values:
-    """Return a strategy for a record, which is a class with fields."""
+    """Return a strategy for a record, that is, a class with fields."""
     cls = get_origin(kind) or kind
     if outer.count(cls) >= _MAX_DEPTH:
         return st.nothing()
@@ -241,7 +241,7 @@ def _record(kind: Any, outer: Outer) -> Values:
 
 
 def _model(kind: Any, outer: Outer) -> Values:
-    """Return a strategy for a Pydantic model. Values that its validators reject are filtered out later."""
+    """Return a strategy for a Pydantic model. Values that its validators reject are removed later."""
     if outer.count(kind) >= _MAX_DEPTH:
         return st.nothing()
     required, optional = {}, {}
@@ -264,7 +264,7 @@ def _to_json(value: Any) -> Any:
         reject()
 
 
-#: Minimal files, in base64: images of one pixel, and empty audio.
+#: The smallest possible files, in base64: images of one pixel, and empty audio.
 _PICTURES: Final = (
     "R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs=",
     PNG,
@@ -278,7 +278,7 @@ _MESSAGES: Final = st.fixed_dictionaries(
     {"role": st.sampled_from(["user", "assistant"]), "content": _CONTENT_TEXTS}
 )
 
-#: Strategies for types with constraints, and for types that Hypothesis does not support.
+#: Functions that create the strategies for types with constraints, and for types that Hypothesis lacks.
 _SCALARS: Final[dict[Any, Callable[[Bounds], Values]]] = {
     **dict.fromkeys((Any, object), lambda _: _ANY),
     NoneType: lambda _: st.none(),
