@@ -1,4 +1,4 @@
-"""Lints for calls: commands, paths of callers, `str.format`, and `Text` of `typing`."""
+"""Lints for calls: commands, paths from callers, `str.format`, and `typing.Text`."""
 
 import ast
 import glob
@@ -53,12 +53,12 @@ def lint_format(node: ast.AST, scope: Scope, report: Report) -> None:
             return
     try:
         fields = set(_fields(text))
-    except ValueError:  # single braces, which are named in the error that Python raises
+    except ValueError:  # single braces, for which Python itself raises a clear error
         return
     names = {keyword.arg for keyword in keywords if keyword.arg is not None}
     unused, unfilled = names - fields, {field for field in fields - names if field.isidentifier()}
     for name in sorted(unused):
-        message = f"the text has no field {{{name}}}, so .format omits the value"
+        message = f"the text has no field {{{name}}}, so .format ignores the value"
         report.add(Rule.FORMAT_FIELDS, message, _hint_for_value(name, text, unfilled), node)
     if len(names) < len(keywords) or any(isinstance(argument, ast.Starred) for argument in arguments):
         return  # the values are not known
@@ -69,14 +69,14 @@ def lint_format(node: ast.AST, scope: Scope, report: Report) -> None:
 
 
 def _text_of(node: ast.expr, scope: Scope) -> str | None:
-    """Return the text of a literal, or of a name whose value is a literal; None if the text is unknown."""
+    """Return the text of a literal, or of a name that refers to a literal; None if the text is unknown."""
     node = scope.resolve(node)
     value = node.value if isinstance(node, ast.Constant) else scope.value(node)
     return value if isinstance(value, str) else None
 
 
 def _fields(text: str) -> Iterator[str]:
-    """Yield the names of the fields in a format string, including nested fields. Raises ValueError."""
+    """Yield the names of the fields in a format string, including nested ones. Raises ValueError."""
     for _, field, specification, _ in Formatter().parse(text):
         if field is not None:
             yield re.split(r"[.\[]", field, maxsplit=1)[0]
@@ -91,19 +91,19 @@ def _hint_for_value(name: str, text: str, unfilled: set[str]) -> str:
     return f"write {{{name}}} where the value belongs"
 
 
-#: Words that end the options of a command; git supports both.
+#: Words that end the options of a command. git supports both of them.
 _ENDS: Final = ("--", "--end-of-options")
 
 
 def lint_command(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report parameters that a command can parse as options, because they come before ``--``."""
+    """Report parameters whose values a command can parse as options, because they come before ``--``."""
     if not isinstance(node, ast.Call) or not _runs_command(node.func, scope):
         return
     words = [word.value if isinstance(word, ast.Constant) else None for word in node.args]
     end = next((word for word in words if word in _ENDS), None)
     for word in node.args[: words.index(end)] if end is not None else ():
         for name in _leading_parameters(word, scope):
-            message = f"{name!r} comes before {end!r} in a command, which can parse its value as an option"
+            message = f"{name!r} comes before {end!r} in a command, so its value can be parsed as an option"
             hint = (
                 "write '--end-of-options' before it, if the command supports it, as git does; "
                 "or reject such values: Annotated[str, msgspec.Meta(pattern='^[^-]')]"
@@ -112,14 +112,14 @@ def lint_command(node: ast.AST, scope: Scope, report: Report) -> None:
 
 
 def _runs_command(called: ast.expr, scope: Scope) -> bool:
-    """Return whether a called function is promptkit's `run` or `run_async`, without importing these."""
+    """Return whether a called function is promptkit's `run` or `run_async`, without importing them."""
     value = scope.value(called)
     module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
     return module == "promptkit.workspace.commands" and name in ("run", "run_async")
 
 
 def _leading_parameters(word: ast.expr, scope: Scope) -> Iterator[str]:
-    """Yield the parameters whose value can start a word of a command."""
+    """Yield the parameters whose values can start this word of a command."""
     match word:
         case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
             if _is_any_text(scope.arguments[name], scope):
@@ -139,19 +139,19 @@ _FILE_METHODS: Final = (
     *("open", "read_text", "read_bytes", "write_text", "write_bytes", "iterdir", "glob", "rglob", "unlink"),
 )
 
-#: Functions that join their arguments into one path or string, and methods that derive a path from a path.
+#: Functions that combine their arguments into one path or string, and methods that derive another path.
 _PATH_FUNCTIONS: Final = (
     *(str, os.fspath, os.path.join, os.path.abspath, os.path.expanduser, os.path.normpath),
     os.path.realpath,
 )
 _PATH_METHODS: Final = ("joinpath", "resolve", "absolute", "expanduser", "with_suffix", "strip")
 
-#: Attributes whose use shows that a function checks whether a path stays within a folder.
+#: Attributes that a function uses to check whether a path stays within a folder.
 _PATH_CHECKS: Final = ("is_relative_to", "relative_to", "commonpath")
 
 
 def lint_caller_path(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report a file or folder whose path callers choose through a parameter of a prompt or resource."""
+    """Report a file or folder whose path depends on what callers pass to a prompt or resource."""
     path, function = _find_opened_path(node, scope), scope.syntax
     if path is None or not isinstance(function, Function):
         return
@@ -178,21 +178,21 @@ def _find_opened_path(node: ast.AST, scope: Scope) -> ast.expr | None:
 
 
 def _parameters_in_path(path: ast.expr, scope: Scope) -> list[str]:
-    """Return the parameters that are a part of a path and accept any text."""
+    """Return the names of the parameters that are part of a path and accept any text."""
     parts = walk_parts(path, partial(_path_parts, scope=scope))
     names = [part.id for part in parts if isinstance(part, ast.Name) and not _values_of(part, scope)]
     return [name for name in dict.fromkeys(names) if _is_any_text(scope.arguments.get(name), scope)]
 
 
 def _values_of(name: ast.Name, scope: Scope) -> list[ast.expr]:
-    """Return the expressions that are assigned to a name, and the iterables of loops that assign the name."""
+    """Return the expressions that are assigned to a name, and the iterables of loops that assign to it."""
     loops: list[ast.For | ast.comprehension] = own_nodes(scope.syntax, ast.For, ast.comprehension)
     items = [loop.iter for loop in loops if isinstance(loop.target, ast.Name) and loop.target.id == name.id]
     return [*scope.values(name), *items]
 
 
 def _path_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
-    """Return the expressions that make up a path."""
+    """Return the expressions that a path is made of."""
     match node:
         case ast.Name():
             return _values_of(node, scope)
@@ -213,7 +213,7 @@ def _returns_path(function: Any) -> bool:
 
 
 def _is_any_text(annotation: ast.expr | None, scope: Scope) -> bool:
-    """Return whether a parameter accepts any text or path, without a pattern."""
+    """Return whether a parameter accepts any text or path, because no pattern restricts it."""
     if annotation is None or any(note.arg == "pattern" for note in nodes_of(annotation, ast.keyword)):
         return False
     kinds = [scope.value(name) for name in nodes_of(annotation, ast.Name)]

@@ -34,26 +34,26 @@ _NAMES: Final[Mapping[Kind, str]] = {
     "link": "a link to a resource",
 }
 
-#: The roles of the messages that functions create.
+#: The roles of the messages that promptkit's functions create.
 _ROLES: Final[dict[Any, str]] = {user: "user", assistant: "assistant", system: "system"}
 
-#: The content that methods of resources create.
+#: The kinds of content that the methods of resources create.
 _METHODS: Final[dict[str, Kind]] = {"embed": "document", "link": "link"}
 
 
 class SentMessage(Struct, frozen=True):
     """
-    A message.
+    A message that a prompt sends.
 
     Args:
         role:
-            ``"user"``, ``"assistant"``, ``"system"`` (only from a source), or ``"unknown"``.
+            ``"user"``, ``"assistant"``, ``"system"`` (only if inferred from source), or ``"unknown"``.
 
         kind:
             The kind of content.
 
         node:
-            The expression that creates the message; None for a rendering.
+            The expression that creates the message; None if the message is from a rendering.
     """
 
     role: str
@@ -79,7 +79,7 @@ class SentMessages(Struct, frozen=True):
             The messages of each execution path.
 
         content:
-            All messages of a rendering, or all content in a source that is not text.
+            All messages of a rendering, or all content other than text that the source creates.
     """
 
     conversations: Sequence[Conversation]
@@ -110,7 +110,7 @@ def _conversations_in(scope: Scope) -> list[Conversation]:
 
 
 def _sent_value(step: ast.stmt) -> ast.expr | None:
-    """Return the expression that a statement of a generator yields or returns, or None."""
+    """Return the expression that a statement of a generator yields or returns; None if there is none."""
     value = getattr(step, "value", None)
     if isinstance(value, ast.Yield | ast.YieldFrom):
         return value.value
@@ -142,7 +142,7 @@ def content_kind(maker: ast.expr, scope: Scope) -> Kind | None:
 
 
 def _conversations(node: ast.expr, scope: Scope) -> list[Conversation]:  # noqa: C901, PLR0911 (a list of cases)
-    """Return the possible messages of an expression, one conversation per combination of alternatives."""
+    """Return the conversations that an expression can create, one per combination of alternatives."""
     if choices := list_choices(node):
         return [each for choice in choices for each in _conversations(choice, scope)]
     if isinstance(node, ast.Name) and node.id not in scope.untracked and node.id not in scope.appended:
@@ -156,7 +156,7 @@ def _conversations(node: ast.expr, scope: Scope) -> list[Conversation]:  # noqa:
             return [()]
         case ast.Call(called) if scope.value(called) is cache_point:
             return [()]
-        case _ if scope.is_text(node):  # becomes a user turn
+        case _ if scope.is_text(node):  # text becomes a user turn
             return [(SentMessage("user", "text", node),)]
         case ast.BinOp(op=ast.Add()):
             return _combinations(list_items(node), scope)

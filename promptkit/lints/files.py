@@ -1,7 +1,7 @@
 """
 Lints for a file: undefined names, paths relative to the current folder, and the lints of other modules.
 
-In the body of a function, these errors would only occur when a client requests the prompt.
+Without these lints, mistakes in the body of a function would only show when a client requests the prompt.
 """
 
 import ast
@@ -36,7 +36,7 @@ _READ_METHODS: Final = ("read_text", "read_bytes", "glob", "rglob", "iterdir")
 #: Functions that list a folder.
 _LIST_FUNCTIONS: Final = (os.listdir, os.scandir, glob.glob, glob.iglob)
 
-#: The lints of each type of node.
+#: The lints for each type of node, keyed by the name of the type.
 _LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]] = {
     "FunctionDef": (lint_docstring,),
     "AsyncFunctionDef": (lint_docstring,),
@@ -88,7 +88,7 @@ def _helpers(file: Path, tree: ast.Module) -> Iterator[Path]:
 
 
 def _lint_source(file: Path, tree: ast.Module, module: ModuleType) -> list[Diagnostic]:
-    """Run all lints in one pass over the executed nodes of a file, with the scope of each."""
+    """Run all lints in one pass over the executed nodes of a file. Pass each lint the scope of the node."""
     names, file_report = vars(module), Report(file.name, Location(str(file)))
     known, reports = _known_names(tree, names), [file_report]
     lint_typing_text(tree, file_report)
@@ -133,7 +133,7 @@ def _executed_children(node: ast.AST) -> list[ast.AST]:
 
 
 def _nodes_outside_body(node: Function | ast.ClassDef | ast.Lambda) -> list[ast.AST]:
-    """Return the nodes evaluated at a function's or class's definition: decorators, defaults and bases."""
+    """Return the nodes that defining a function or class evaluates: decorators, defaults and bases."""
     if isinstance(node, ast.ClassDef):
         return [*node.decorator_list, *node.bases, *node.keywords]
     defaults = filter(None, (*node.args.defaults, *node.args.kw_defaults))
@@ -158,7 +158,7 @@ def _lint_name(node: ast.Name, scope: Scope, report: Report) -> None:
 
 
 def _lint_path(call: ast.Call, scope: Scope, report: Report) -> None:
-    """Report a relative path from which a file or folder is read."""
+    """Report a relative path that is used to read a file or folder."""
     match call:
         case ast.Call(ast.Name("open") as name, [path, *mode]):
             is_read = scope.value(name) is open and _is_read(mode, call.keywords)
@@ -171,13 +171,13 @@ def _lint_path(call: ast.Call, scope: Scope, report: Report) -> None:
         case _:
             return
     if is_read and (text := _relative_path(path, scope)) is not None:
-        explanation = "it is looked up in the folder in which the client starts the server"
+        explanation = "so it is looked up in the folder in which the client starts the server"
         hint = f"resolve it from the recipe's folder: Path(__file__).parent / {text!r}"
-        report.add(Rule.RELATIVE_PATH, f"{text!r} has no folder: {explanation}", hint, call)
+        report.add(Rule.RELATIVE_PATH, f"{text!r} is a relative path, {explanation}", hint, call)
 
 
 def _relative_path(node: ast.expr, scope: Scope) -> str | None:
-    """Return the path of an expression if it is known to be relative, or None."""
+    """Return the path that an expression evaluates to if it is known to be relative; otherwise None."""
     node = scope.resolve(node)
     match node:
         case ast.JoinedStr(values=[ast.Constant() as start, *_]):
@@ -194,13 +194,13 @@ def _relative_path(node: ast.expr, scope: Scope) -> str | None:
 
 
 def _is_read(mode: list[ast.expr], keywords: Iterable[ast.keyword]) -> bool:
-    """Return whether a mode of `open` is for reading."""
+    """Return whether `open` opens a file for reading, given its mode and its keyword arguments."""
     modes = [*mode[:1], *(keyword.value for keyword in keywords if keyword.arg == "mode")]
     return all(isinstance(node, ast.Constant) and str(node.value).startswith("r") for node in modes)
 
 
 def _module_of(file: str) -> ModuleType | None:
-    """Return the module of a file; the last one if there are several."""
+    """Return the module that was imported from a file; the last one if there are several."""
     modules = reversed(list(sys.modules.values()))
     return next((module for module in modules if _file_of(module) == file), None)
 

@@ -1,4 +1,4 @@
-"""Lints for placeholders, in text that the source shows and in files that a rendering has read."""
+"""Lints for placeholders, in texts that are known from the source and in files that a rendering has read."""
 
 import ast
 import inspect
@@ -33,12 +33,12 @@ from promptkit.loader.targets import display_path
 _PRESERVING: Final = (textwrap.dedent, inspect.cleandoc)
 _STRIPPING: Final = ("strip", "lstrip", "rstrip")
 
-#: Limit on the number of possible strings of one call, because alternatives multiply.
+#: The maximum number of possible strings of one call. Alternatives multiply.
 _MAX_TEXTS: Final = 64
 
 
 def lint_placeholders(call: ast.AST, scope: Scope, report: Report) -> None:
-    """Report unmatched values and placeholders, and unreadable files, if the source shows the text."""
+    """Report unmatched values and placeholders, and unreadable files, as far as the source shows the text."""
     match call:
         case ast.Call(function, [text]) if scope.value(function) is fill:
             literals = _literals(text, scope)
@@ -53,7 +53,7 @@ def lint_placeholders(call: ast.AST, scope: Scope, report: Report) -> None:
 
 
 def lint_texts_read(texts: Iterable[TextRead], report: Report) -> None:
-    """Report the invalid placeholders and marks in the text files that a rendering has read."""
+    """Report invalid placeholders and marks in the text files that a rendering has read."""
     for read in texts:
         for rule, message, hint in _problems(read.text, read.names, read.first_line, read.path):
             report.add(rule, message, hint, Location(*read.recipe))
@@ -76,7 +76,7 @@ def _lint_call(  # noqa: PLR0913, PLR0917 (the text has three properties)
         rejected = _rejected_values(value, scope)
         if name in insertion.present:  # the line is omitted if there is no value
             rejected &= _TRUE
-        elif insertion.present:  # the other values that keep the line can imply this one
+        elif insertion.present:  # the line depends on other values, which can imply this one
             continue
         if rejected and name not in reported:
             reported.add(name)
@@ -103,7 +103,7 @@ def _unknown_placeholder(text: str, name: str, file: str) -> tuple[Rule, str, st
     """Return the rule, message and hint for a value without a placeholder in *text*."""
     hint = f"write {_placeholder(name)} where the value belongs"
     if halved := find_single_braces(text, name):
-        hint = f"an f-string turns {{{halved}}} into {halved}: remove the prefix f"
+        hint = f"an f-string turns {{{halved}}} into {halved}: remove the f prefix"
     elif suggestion := nearest(name, placeholders_in(text)):
         hint = f"did you mean {suggestion!r}?"
     message = f"{repr(file) if file else 'the text'} has no placeholder {_placeholder(name)}"
@@ -159,7 +159,7 @@ def _placeholder(name: str) -> str:
 
 
 def _location_suffix(file: str, line: int = 0) -> str:
-    """Return the location in a text file, as part of a message; ``""`` without a file."""
+    """Return the location in a text file, as the end of a message; ``""`` if there is no file."""
     if not file:
         return ""
     return f" in {file}:{line}" if line else f" in {file}"
@@ -182,7 +182,7 @@ def _read(path: str, call: ast.Call, report: Report) -> tuple[str, int] | None:
 
 
 def _literals(node: ast.expr, scope: Scope) -> list[str]:  # noqa: PLR0911 (a list of cases)
-    """Return the strings that an expression can evaluate to; none if the source does not show all of them."""
+    """Return all strings that an expression can evaluate to; ``[]`` if the source does not determine them."""
     node = scope.resolve(node)
     match node:
         case ast.Constant(str(text)):
@@ -223,7 +223,7 @@ def _literal_choices(annotation: ast.expr | None, scope: Scope) -> list[str]:
     return choices if all(isinstance(choice, str) for choice in choices) else []
 
 
-#: Which of None, False and True an expression can be.
+#: Which of None, False and True an expression can be. Placeholders reject these values.
 _Rejected: TypeAlias = frozenset[bool | None]
 
 _NOTHING: Final[_Rejected] = frozenset()
@@ -234,7 +234,7 @@ _BOOLS: Final[_Rejected] = frozenset([False, True])
 
 @lru_cache(maxsize=256)  # names can refer to each other many times
 def _rejected_values(node: ast.expr, scope: Scope) -> _Rejected:
-    """Return which of None, False and True the source shows as values of an expression."""
+    """Return which of None, False and True an expression can be, as far as the source shows."""
     match scope.resolve(node):
         case ast.Constant(None | bool() as value):
             return frozenset([value])
@@ -252,14 +252,14 @@ def _rejected_values(node: ast.expr, scope: Scope) -> _Rejected:
 
 
 def _values_of_type(annotation: ast.expr | None, scope: Scope) -> _Rejected:
-    """Return which of None, False and True the type of a parameter contains."""
+    """Return which of None, False and True are values of a parameter's type."""
     members = type_members(annotation)
     bools = _BOOLS if any(scope.value(member) is bool for member in members) else _NOTHING
     return bools | _NONE if any(map(is_none, members)) else bools
 
 
 def _is_tested(name: str, scope: Scope) -> bool:
-    """Return whether a function tests a parameter anywhere, and so may exclude None."""
+    """Return whether a function tests a parameter anywhere, and so may have excluded None."""
     tested: list[ast.If | ast.IfExp | ast.While | ast.Assert] = own_nodes(
         scope.syntax, ast.If, ast.IfExp, ast.While, ast.Assert
     )

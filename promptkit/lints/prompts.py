@@ -43,13 +43,13 @@ from promptkit.types.functions import notes_of
 from promptkit.types.kinds import fits
 from promptkit.types.unstructuring import text_of
 
-#: Packages whose metadata in ``Annotated`` is for other frameworks.
+#: Packages of other frameworks, whose metadata in ``Annotated`` promptkit ignores.
 _OTHER_FRAMEWORKS: Final = ("pydantic", "annotated_types", "typer")
 
-#: Types that no message can hold. Diagnostics call these types by their names.
+#: Types of values that cannot become a message, and that diagnostics call by the type's name.
 _NAMED_TYPES: Final = (dict, list, set, tuple, date, datetime, time, timedelta, Decimal, UUID)
 
-#: Descriptions of further types that no message can hold.
+#: Other types of values that cannot become a message, each with the description for diagnostics.
 _KINDS: Final = {
     bytes: "bytes",
     int: "a number",
@@ -101,12 +101,12 @@ def _lint_empty_result(scope: Scope, report: Report) -> None:
         case ast.Expr(ast.Call(ast.Name("print")) as location):
             hint = "return the text: clients do not see printed text"
         case ast.Expr(ast.Call() | ast.JoinedStr() | ast.BinOp() as location):
-            hint = "put 'return' before this line"
+            hint = "start this line with 'return'"
     report.add(Rule.NO_MESSAGE, "it never returns or yields anything", hint, location)
 
 
 def _lint_values(scope: Scope, report: Report) -> None:
-    """Report values that a prompt returns, yields or passes to a turn, but that no message can hold."""
+    """Report values that a prompt returns, yields or passes to a turn, but that cannot become a message."""
     for node in own_nodes(scope.syntax, ast.Return, ast.Yield, ast.Call):
         match node:
             case ast.Return(value=ast.expr() as sent):
@@ -121,7 +121,7 @@ def _lint_values(scope: Scope, report: Report) -> None:
 def _lint_value(
     node: ast.expr, verb: str, scope: Scope, report: Report, *, may_hold_several: bool = True
 ) -> None:
-    """Report the expressions in *node* that no message can hold; *verb* starts the message."""
+    """Report the expressions in *node* that cannot become a message. The diagnostic starts with *verb*."""
     sent = scope.resolve(node)
     value = scope.stand_in(sent)
     inner = list_choices(sent)
@@ -138,7 +138,7 @@ def _lint_value(
 
 
 def _kind(value: Any) -> str | None:
-    """Return a description of *value* if no message can hold it, or None."""
+    """Return a description of *value* if it cannot become a message; otherwise None."""
     if value is None or value is False:
         return None
     if is_role_tuple(value):
@@ -154,7 +154,7 @@ def _kind(value: Any) -> str | None:
 
 
 def _lint_system(sent: SentMessages, report: Report) -> None:
-    """Report an execution path with a system part but without turns."""
+    """Report an execution path that has a system part but no turns."""
     for conversation in sent.conversations:
         if conversation and all(each.role == "system" for each in conversation):
             hint = "add a user message, as in system(...) + user(...)"
@@ -168,7 +168,7 @@ def _lint_first(sent: SentMessages, report: Report) -> None:
             message = "its first message is the assistant's"
             hint = "start with a user message, user(...)"
         elif first.name is not None and any(message.kind == "text" for message in later):
-            message = f"its first message is {first.name}, but some clients use only the first one"
+            message = f"its first message is {first.name}, but some clients use only the first message"
             hint = "put the text before it"
         else:
             continue
@@ -176,14 +176,14 @@ def _lint_first(sent: SentMessages, report: Report) -> None:
 
 
 def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
-    """Return the diagnostics of a rendering's first message; `lint_prompt` does the same from the source."""
+    """Return diagnostics about the first message of a rendering. `lint_prompt` checks that of the source."""
     report = Report(f"prompt {prompt.name!r}", prompt.location)
     _lint_first(SentMessages.from_rendering(workflow), report)
     return tuple(report.found)
 
 
 def _lint_media(scope: Scope, report: Report) -> None:
-    """Report literal paths to content that cannot be read or sent."""
+    """Report literal paths to media and other files that cannot be read or sent."""
     folder = Path(report.location.file).parent
     for node in own_nodes(scope.syntax, ast.Call):
         match node:
@@ -209,7 +209,7 @@ def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
     """Report metadata in ``Annotated`` for other frameworks, which promptkit ignores."""
     if sys.modules.keys().isdisjoint(_OTHER_FRAMEWORKS):
         return
-    compiled = Report("", prompt.location)  # discarded: compilation has reported these diagnostics
+    compiled = Report("", prompt.location)  # discarded: compilation has already reported these diagnostics
     for name, annotation in read_type_hints(prompt.function, prompt.names, compiled).items():
         for note in notes_of(annotation):
             module = type(note).__module__.partition(".")[0]
@@ -220,7 +220,7 @@ def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
 
 
 def lint_examples(argument: Argument, report: Report, location: Location | str) -> None:
-    """Report examples and completions that are invalid for the parameter at a location."""
+    """Report the examples and completions of a parameter that are invalid for it."""
     complete = argument.arg.complete
     completions = complete if isinstance(complete, list | tuple) else ()
     for kind, values in (("example", argument.arg.examples), ("completion", completions)):
@@ -247,7 +247,7 @@ def accepts(argument: Argument, value: Any) -> bool:
 
 
 def with_lints(catalog: Catalog) -> Catalog:
-    """Return *catalog* with the diagnostics of cases, of descriptions, and of combinations of items."""
+    """Return *catalog* with diagnostics about cases, about descriptions, and about combinations of items."""
     diagnostics = [*catalog.diagnostics, *_lint_template_scopes(catalog.resources)]
     diagnostics += _lint_descriptions(catalog.prompts)
     for item in catalog.declared:
@@ -259,7 +259,7 @@ def with_lints(catalog: Catalog) -> Catalog:
 
 
 def _lint_descriptions(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:
-    """Report prompts that can be offered as tools, but whose descriptions are too long for a tool."""
+    """Report prompts that can be offered as tools although their descriptions are too long for a tool."""
     for prompt in prompts:
         length = len(prompt.description or "")
         if prompt.tool is not False and length > MAX_TOOL_DESCRIPTION:

@@ -1,4 +1,4 @@
-"""Lints for skills: their text, references, files and fields, and how hosts choose them by description."""
+"""Lints for skills: their text, references, files and fields, and how hosts choose among them."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ _SKILL_FOLDER: Final = re.compile(
     r"\$?(?:\{(?:baseDir|base_dir|CLAUDE_SKILL_DIR|SKILL_DIR|SKILL_ROOT|skill_dir)\}|SKILL_DIR|SKILL_ROOT)/"
 )
 
-#: Parts of paths that are placeholders.
+#: Parts of paths that are placeholders for something else.
 _PLACEHOLDER: Final = re.compile(
     r"[{}<>$\[\]|…]|\.\.\.|^path/|/path/|^(?:url|link|URL|file|path|uri|image)$|\b(?:example|your|my|foo|bar|xxx?|name)\b",
     re.IGNORECASE,
@@ -49,10 +49,10 @@ class Reference(Struct, frozen=True):
 
     Args:
         path:
-            The path, relative to the skill's folder; can contain ``*`` and ``?``.
+            The path, relative to the skill's folder. It can contain ``*`` and ``?``.
 
         line:
-            The line in the Markdown, from 0.
+            The line in the Markdown, counted from 0.
 
         is_link:
             Whether the reference is a link rather than a path in text.
@@ -63,7 +63,7 @@ class Reference(Struct, frozen=True):
     is_link: bool
 
     def exists_in(self, paths: Collection[str]) -> bool:
-        """Return whether the reference leads to one of *paths*, or to a folder that contains one of them."""
+        """Return whether the reference is to one of *paths*, or to a folder that contains one of them."""
         path = normpath(self.path)
         return path == "." or any(
             fnmatchcase(other, path) or other.startswith(f"{path}/") or fnmatchcase(other, f"{path}/*")
@@ -75,7 +75,8 @@ def find_references(markdown: str) -> Iterator[Reference]:
     """
     Yield the references in Markdown: links, and paths in ``references/``, ``scripts/`` and ``assets/``.
 
-    Code blocks, HTML and comments are examples rather than references. So are paths with placeholders.
+    Paths in code blocks, HTML and comments are examples rather than references. So are paths with
+    placeholders.
     """
     from markdown_it import MarkdownIt  # slow to import, and few recipes have skills
 
@@ -104,19 +105,19 @@ def _references_in(tokens: Collection[Any], line: int) -> Iterator[Reference]:
 
 
 def _plain_path(target: str) -> str:
-    """Return a path without the variable for the skill's folder, the query and the fragment."""
+    """Return a path without the variable for the skill's folder, its query or its fragment."""
     path = _SKILL_FOLDER.sub("", target, count=1)
     return path.partition("#")[0].partition("?")[0] if "#" in path or "?" in path else path
 
 
-#: Recommended limits of SKILL.md.
+#: The recommended limits for SKILL.md.
 _MAX_LINES: Final = 500
 _MAX_TOKENS: Final = 5000
 
-#: Maximum length of a text file that is searched for file names, in characters.
+#: The maximum length, in characters, of a text file that is searched for file names.
 _MAX_SEARCHED: Final = 64 * 1024
 
-#: Files for people, and files that programs find by name. The skill's other files need not mention them.
+#: Files for people, and files that programs find by name. A skill's other files need not mention them.
 _FOR_OTHERS: Final = re.compile(
     r"agents/openai\.ya?ml|metadata\.json|(?:evals|tests)/.*|(?:.*/)?(?:(?:LICEN[CS]E|NOTICE|README|CHANGELOG|COPYING)[^/]*"
     r"|__init__\.py|requirements[^/]*\.txt|pyproject\.toml|package(?:-lock)?\.json|tsconfig\.json|[^/]*\.lock)",
@@ -143,7 +144,7 @@ def lint_skill(skill: CompiledSkill) -> list[Diagnostic]:
 
 def _lint_fields(skill: CompiledSkill, report: Report) -> None:
     """
-    Report fields that break the format although hosts accept them, and fields that hosts read differently.
+    Report fields that violate the format although hosts accept them, and fields that hosts read differently.
     """
     data, file = skill.files[0].content.data, skill.location.file
     lines = lines_of_fields(data)
@@ -152,7 +153,7 @@ def _lint_fields(skill: CompiledSkill, report: Report) -> None:
         report.add(Rule.SKILL_FIELDS, problem.message, problem.hint, location)
     for key, value in _differing_fields(skill.frontmatter, read_as_yaml_1_1(data)):
         shown = repr(value) if isinstance(value, bool | int | float) else describe(value)
-        message = f"hosts with YAML 1.1 read its {key!r} as {shown}, and may reject the skill"
+        message = f"hosts that use YAML 1.1 read its {key!r} as {shown}, and may reject the skill"
         report.add(Rule.SKILL_FIELDS, message, "write the value in quotes", Location(file, lines.get(key, 1)))
 
 
@@ -186,7 +187,7 @@ def _lint_references(skill: CompiledSkill, report: Report) -> None:
 
 
 def _lint_files(skill: CompiledSkill, texts: Mapping[str, str], report: Report) -> None:
-    """Report files that nothing refers to."""
+    """Report files that none of the skill's files mentions."""
     all_text = "\n".join(text for text in texts.values() if len(text) <= _MAX_SEARCHED)
     for file in skill.files[1:]:
         path = PurePosixPath(file.path)
@@ -198,25 +199,25 @@ def _lint_files(skill: CompiledSkill, texts: Mapping[str, str], report: Report) 
 
 def lint_skill_names(catalog: Catalog) -> Iterator[Diagnostic]:
     """
-    Yield the diagnostics of skills that would share a folder in clients, because they have the same name.
+    Yield diagnostics about skills with the same name, which would share a folder in clients.
     """
     by_name = dict[str, CompiledSkill]()
     for skill in catalog.skills:
         if (other := by_name.setdefault(skill.name, skill)) is not skill:
             report = Report(f"skill {skill.name!r}", skill.location)
             message = f"{skill.uri_template!r} has the same name as {other.uri_template!r}"
-            report.add(Rule.SAME_SKILL_NAME, message, "rename one: hosts identify skills by name")
+            report.add(Rule.SAME_SKILL_NAME, message, "rename one of them: hosts identify skills by name")
             yield from report.found
 
 
-#: Default budget for the names and descriptions of all skills, in tokens.
+#: The default budget for the names and descriptions of all skills together, in tokens.
 LISTING_TOKENS: Final = 2000
 
-#: The cosine overlap above which two descriptions are reported, and the maximum number of reported pairs.
+#: The cosine similarity above which descriptions are reported, and the maximum number of reported pairs.
 _OVERLAP: Final = 0.5
 _MAX_PAIRS: Final = 10
 
-#: English phrases that say when to use a skill.
+#: English phrases with which a description says when to use a skill.
 _TRIGGER: Final = (
     r"[,;.] for\b|\b(?:when|whenever|if|before|after|while|during|once|whether|upon|must|always"
     r"|trigger\w*|invoke\w*|activat\w*"
@@ -229,7 +230,7 @@ _TRIGGER: Final = (
 
 
 def lint_routing(catalog: Catalog) -> Iterator[Diagnostic]:
-    """Yield the diagnostics of the descriptions of skills, and of their cases."""
+    """Yield diagnostics about the descriptions of skills, and about their cases."""
     skills = [skill for skill in catalog.skills if skill.is_for_models]
     for skill in skills:
         if is_english(skill.description) and not re.search(_TRIGGER, skill.description, re.IGNORECASE):
@@ -249,7 +250,7 @@ def lint_routing(catalog: Catalog) -> Iterator[Diagnostic]:
     for skill in catalog.skills:
         for case in skill.saved():
             if problem := case_problem(skill, case, skills, ranking):
-                hint = "say in the descriptions which requests each is for"
+                hint = "say in the descriptions which requests each skill is for"
                 if case.wanted:
                     hint = (
                         "describe it with the words of the request; "
@@ -265,13 +266,13 @@ def lint_listing(catalog: Catalog, limit: int) -> Iterator[Diagnostic]:
     if (total := sum(sizes)) > limit:
         longest = max(range(len(sizes)), key=sizes.__getitem__)
         names = f"the names and descriptions of {len(sizes)} skills"
-        message = f"{names} have about {total:,} tokens, more than {limit:,}"
+        message = f"{names} have about {total:,} tokens, more than the limit of {limit:,}"
         hint = f"shorten descriptions (the longest one has {sizes[longest]:,}), or serve fewer skills at once"
         yield Owner("skills", _description_of(skills[longest])).diagnostic(Rule.LONG_LISTING, message, hint)
 
 
 def ranking_of(skills: Sequence[CompiledSkill]) -> Ranking:
-    """Return the ranking of skills by the text that a model reads before it chooses one."""
+    """Return a ranking of skills by the text that a model reads before it chooses one of them."""
     return Ranking([f"{skill.name} {skill.description}" for skill in skills])
 
 
@@ -279,7 +280,7 @@ def case_problem(
     skill: CompiledSkill, case: SkillCase, skills: Sequence[CompiledSkill], ranking: Ranking
 ) -> str | None:
     """
-    Return how the ranking of *skills* differs from what a case of *skill* expects; None if it does not.
+    Return a message if the ranking of *skills* differs from what a case of *skill* expects; otherwise None.
     """
     ranked = ranking.rank(case.name)
     first = skills[ranked[0][1]] if ranked else None
@@ -289,12 +290,12 @@ def case_problem(
         return f"it ranks first for the request {case.name!r}, which is not for it"
     own = next((f"{cosine:.2f}" for cosine, number in ranked if skills[number] is skill), None)
     if first is None or own is None:
-        return f"its description has no word of the request {case.name!r}"
+        return f"its description contains no word of the request {case.name!r}"
     return f"{first.name!r} ({ranked[0][0]:.2f}) ranks before it ({own}) for the request {case.name!r}"
 
 
 def is_english(text: str) -> bool:
-    """Guess whether text is English: whether nearly all of its letters are in ASCII."""
+    """Guess whether *text* is English: whether nearly all of its letters are ASCII."""
     letters = [character for character in text if character.isalpha()]
     return sum(map(str.isascii, letters)) >= 0.95 * len(letters)
 
@@ -304,7 +305,7 @@ def _owner(skill: CompiledSkill) -> Owner:
 
 
 def _description_of(skill: CompiledSkill) -> Location:
-    """Return the location of a skill's description, or of its function."""
+    """Return the location of a skill's description in ``SKILL.md``, or of the skill's function."""
     if not skill.location.file.endswith(SKILL_FILE):
         return skill.location
     lines = lines_of_fields(skill.files[0].content.data)

@@ -19,31 +19,31 @@ from msgspec import Struct
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.sources import Function, function_at, own_nodes, parameters_of
 
-#: Limit of execution paths, whose number grows exponentially with the branches of a function.
+#: The maximum number of execution paths, which grows exponentially with the branches of a function.
 MAX_PATHS: Final = 32
 
-#: promptkit's functions and classes that create messages or text from unchanged arguments.
+#: promptkit's functions and classes that create messages or text which contain their arguments unchanged.
 _TEXT_FUNCTIONS: Final = (
     *("user", "assistant", "system", "Text", "Message"),
     *("section", "bullets", "numbered", "quote", "table", "tag", "dedent", "truncate"),
 )
 
-#: String methods whose result contains the same text.
+#: String methods whose result contains the text of the string.
 TEXT_METHODS: Final = ("strip", "lstrip", "rstrip", "join", "upper", "lower", "title", "capitalize")
 
 _FOLLOWED: Final = (*TEXT_METHODS, "append")
 
-#: The value of an expression that is only known at run time.
+#: Represents a value that is only known at run time.
 _UNKNOWN: Final = object()
 
-#: Types whose values need not be distinguished, each with a representative value.
+#: Types whose values the lints need not distinguish, each with a representative value.
 _PLAIN: Final[Sequence[tuple[type, Any]]] = (
     *((type(value), value) for value in ("", 0, 0.0, b"", Decimal(), UUID(int=0), timedelta())),
     *((kind, kind.min) for kind in (date, datetime, time)),
     *((dict, {}), (set, set()), (list, []), (Path, Path())),
 )
 
-#: Factories of representative values, by the type of the expression.
+#: Functions that create a representative value, keyed by the type of the expression.
 _LITERALS: Final[Mapping[type[ast.AST], Callable[[], Any]]] = {
     ast.JoinedStr: str,
     ast.DictComp: dict,
@@ -63,7 +63,7 @@ class CallResult(Struct, frozen=True):
 
 
 class Unawaited:
-    """The result of an ``async def`` function that is not awaited."""
+    """The result of calling an ``async def`` function without awaiting it."""
 
     def __await__(self) -> Iterator[None]:
         yield None
@@ -138,7 +138,7 @@ class Scope:
 
     @cached_property
     def assigned(self) -> Mapping[str, list[ast.expr]]:
-        """The expressions that are assigned or added to each name."""
+        """The expressions that are assigned or added to each name, keyed by name."""
         values = defaultdict[str, list[ast.expr]](list)
         for node in own_nodes(self.syntax, ast.Assign, ast.AugAssign):
             match node:
@@ -148,7 +148,7 @@ class Scope:
 
     @cached_property
     def appended(self) -> Mapping[str, list[ast.expr]]:
-        """The expressions that are appended to each name."""
+        """The expressions that are appended to each name, keyed by name."""
         values = defaultdict[str, list[ast.expr]](list)
         for node in own_nodes(self.syntax, ast.Call):
             match node:
@@ -158,7 +158,7 @@ class Scope:
 
     @cached_property
     def untracked(self) -> set[str]:
-        """The names whose values may be changed in a way that is not tracked."""
+        """The names whose values may change in ways that are not tracked."""
         names = set[str]()
         for node in own_nodes(self.syntax, ast.Call, ast.Attribute, ast.BinOp):
             match node:
@@ -174,7 +174,7 @@ class Scope:
         return names
 
     def resolve(self, node: ast.expr) -> ast.expr:
-        """Return the only expression assigned to a local name; any other node is returned unchanged."""
+        """Return the only expression that is assigned to a local name. Return any other node unchanged."""
         if isinstance(node, ast.Name) and node.id not in self.arguments and self.stored[node.id] == 1:
             return next((value for value in self.assigned[node.id] if _is_above(value, node)), node)
         return node
@@ -185,7 +185,7 @@ class Scope:
         return [value for value in values if _is_above(value, name)]
 
     def value(self, node: ast.expr | None) -> Any:
-        """Return the value of a dotted name of the module, or None."""
+        """Return the value of a global name or of an attribute of a module; None for any other node."""
         match node:
             case ast.Name(id=name) if name not in self.local:
                 return self.module.get(name, getattr(builtins, name, None))
@@ -196,7 +196,7 @@ class Scope:
 
     def makes_text(self, function: ast.expr) -> bool:
         """
-        Return whether a function, such as one of promptkit's, returns the text of its arguments unchanged.
+        Return whether a function, such as promptkit's `section`, keeps the text of its arguments unchanged.
         """
         value = self.value(function)
         module, name = getattr(value, "__module__", None) or "", getattr(value, "__name__", None)
@@ -207,7 +207,7 @@ class Scope:
         """
         Return a representative value for an expression, such as ``""`` for any text.
 
-        The result is a unique object if the source does not show the value.
+        If the source does not show the value, the result is a unique object.
         """
         if node not in self._stand_ins:  # cached, because names can refer to each other many times
             self._stand_ins[node] = self._find_stand_in(node)
@@ -243,7 +243,7 @@ class Scope:
         return isinstance(self.stand_in(node), str)
 
     def _of_type(self, annotation: ast.expr | None) -> Any:
-        """Return a representative value of a parameter's type."""
+        """Return a representative value for a parameter's type."""
         match annotation:
             case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[annotation, *_])):
                 return self._of_type(annotation)
@@ -258,7 +258,7 @@ def _representative_value(kind: Any) -> Any:
 
 
 def _call_result(called: Any) -> Any:
-    """Return a representative value for a call."""
+    """Return a representative value for the result of a call."""
     if (value := _representative_value(called)) is not _UNKNOWN:
         return value
     if (getattr(called, "__module__", None) or "").startswith("promptkit.fragments"):
@@ -269,7 +269,7 @@ def _call_result(called: Any) -> Any:
 
 
 def _bound_name(node: ast.AST) -> str | None:
-    """Return the name that a function, a class, an import, an ``except`` or a pattern binds."""
+    """Return the name that a function, class, import, ``except`` clause or pattern binds; otherwise None."""
     match node:
         case ast.alias(name, alias):
             return alias or name.partition(".")[0]
@@ -289,7 +289,7 @@ def _is_above(value: ast.expr, name: ast.Name) -> bool:
 
 
 def walk_parts(node: ast.expr, parts_of: Callable[[ast.expr], Sequence[ast.expr]]) -> Iterator[ast.expr]:
-    """Yield an expression and, recursively, the parts of each; *parts_of* returns the parts of one."""
+    """Yield an expression, its parts, their parts, and so on. *parts_of* returns the parts of one of them."""
     pending, visited = [node], set[ast.expr]()
     while pending:
         if (part := pending.pop()) not in visited:  # several names can lead to the same expression
@@ -299,7 +299,7 @@ def walk_parts(node: ast.expr, parts_of: Callable[[ast.expr], Sequence[ast.expr]
 
 
 def type_members(annotation: ast.expr | None) -> list[ast.expr]:
-    """Return the members of a type, of which only a union has several, without ``Annotated``."""
+    """Return the members of a union, or the only member of any other type, without their ``Annotated``."""
     match annotation:
         case None:
             return []
@@ -318,7 +318,7 @@ def is_none(node: ast.expr) -> bool:
 
 
 def list_choices(node: ast.expr) -> list[ast.expr]:
-    """Return the alternatives of a conditional or boolean expression; none for other expressions."""
+    """Return the alternatives in a conditional or boolean expression; ``[]`` for any other expression."""
     match node:
         case ast.IfExp(body=then, orelse=otherwise):
             return [then, otherwise]
@@ -330,7 +330,7 @@ def list_choices(node: ast.expr) -> list[ast.expr]:
 
 
 def list_items(node: ast.expr) -> list[ast.expr]:
-    """Return the items of a sum, list or tuple, or the one item of a comprehension; none for other nodes."""
+    """Return the items of a sum, list or tuple, or the item of a comprehension; ``[]`` for any other node."""
     added = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):  # may exceed the recursion limit
         added.append(node.right)
@@ -346,7 +346,7 @@ def list_items(node: ast.expr) -> list[ast.expr]:
 
 
 def execution_paths(body: Iterable[ast.stmt]) -> list[tuple[ast.stmt, ...]]:
-    """Return the execution paths of a body as simple statements, assuming that each loop runs once."""
+    """Return the execution paths through a body, as simple statements. Each loop is assumed to run once."""
     paths: list[tuple[ast.stmt, ...]] = [()]
     for statement in body:
         ended = filter(_has_ended, paths)

@@ -1,4 +1,4 @@
-"""Lints for texts in functions: unfilled placeholders, indentation, and objects and blocks in f-strings."""
+"""Lints for texts in functions: unfilled placeholders, indentation, objects in text, and Markdown blocks."""
 
 import ast
 import builtins
@@ -48,7 +48,7 @@ _KINDS: Final[dict[Any, str]] = {
 
 def describe_container(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
     """
-    Yield a description and a hint if a value that is inserted into text is a container.
+    Yield a description and a hint if the value that is inserted into a text is a container.
 
     Args:
         node:
@@ -68,7 +68,7 @@ def describe_container(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]
 
 
 def container_of(node: ast.expr, scope: Scope) -> tuple[str | None, Any]:
-    """Return the name of an expression's container type, or None, and the type of its items, if known."""
+    """Return the name of an expression's container type and the type of its items, or None for each."""
     if isinstance(node, ast.Name) and node.id in scope.arguments:
         return (None, None) if scope.stored[node.id] else _container(scope.arguments[node.id], scope)
     value = scope.stand_in(node)
@@ -77,7 +77,7 @@ def container_of(node: ast.expr, scope: Scope) -> tuple[str | None, Any]:
 
 
 def _container(annotation: ast.expr | None, scope: Scope) -> tuple[str | None, Any]:
-    """Return the name of an annotation's container type, or None, and the type of its items."""
+    """Return the name of an annotation's container type and the type of its items, or None for each."""
     item: ast.expr | None = None
     match [member for member in type_members(annotation) if not is_none(member)]:
         case [ast.Subscript(container, ast.Tuple([item, *_]) | item)]:
@@ -91,12 +91,12 @@ def _container(annotation: ast.expr | None, scope: Scope) -> tuple[str | None, A
     return _KINDS.get(kind) if isinstance(kind, type) else None, scope.value(item)
 
 
-#: Functions that remove the indentation of the code.
+#: Functions that remove the indentation that text has because of the code around it.
 _DEDENTS: Final = (dedent, textwrap.dedent, inspect.cleandoc)
 
 _TRIPLE_QUOTES: Final = re.compile("\"{3}|'{3}")
 
-#: The smallest indentation of text that is reported: the indentation of the code in a function.
+#: The smallest indentation that is reported, which is that of the code in a function.
 _CODE_INDENTATION: Final = 4
 
 
@@ -127,7 +127,7 @@ def lint_shifted_lines(call: ast.AST, scope: Scope, report: Report) -> None:
                 if is_indented and isinstance(part, ast.FormattedValue) and _has_lines(part, scope):
                     expression = ast.unparse(part.value)
                     message = f"if {expression!r} has several lines, their indentation is wrong"
-                    hint = "write fill('...{{name}}...', name=...), or from Python 3.14 on dedent(t'...')"
+                    hint = "write fill('...{{name}}...', name=...), or dedent(t'...') from Python 3.14 on"
                     report.add(Rule.SHIFTED_LINES, message, hint, call)
 
 
@@ -166,11 +166,11 @@ _JINJA: Final = re.compile(
     r"\{\{[-~]?\s*[#^]?\s*(?:(?:if|unless|each)\s+)?([A-Za-z_]\w*)[^{}]*\}\}"
     r"|\{%-?\s*(?:if|for|set|with|include|macro|block|extends|filter|elif)\b([^%]*)%\}"
 )
-#: Each placeholder contains one of these characters.
+#: Every placeholder contains one of these characters.
 _PLACEHOLDER_START: Final = re.compile(r"[{$%]")
 _OTHER: Final = re.compile(r"\$\{(\w+)\}|%\((\w+)\)[sdr]|<%=?\s*(\w+)\s*%>")
 
-#: Represents a value in an f-string.
+#: Represents a value in the text of an f-string.
 _VALUE: Final = "\0"
 
 #: A character of a word, and a character that follows on the same line.
@@ -181,7 +181,7 @@ _JOIN: Final = "join them: ', '.join(...)"
 
 
 def lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report text that is sent with an unfilled placeholder or with the indentation of the code."""
+    """Report text that is sent with an unfilled placeholder, or with the indentation of the code."""
     if not _is_plain(scope.syntax):
         return
     sent = getattr(node, "value", None)  # of a return or a yield
@@ -203,7 +203,7 @@ def _is_plain(syntax: ast.AST) -> bool:
 
 
 def _texts(sent: ast.expr, scope: Scope, file: str) -> Iterator[tuple[ast.expr, str]]:
-    """Yield the literal strings that are part of an expression's text, each with its node."""
+    """Yield the string literals that are part of an expression's text, each after its node."""
     for node in walk_parts(sent, partial(_text_parts, scope=scope)):
         match node:
             case ast.Constant(str(text)):
@@ -242,7 +242,7 @@ def _text_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
 
 
 def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None:
-    """Report a placeholder in *text* that has the name of a variable."""
+    """Report a placeholder in *text* that names a variable of the function."""
     fields = dict.fromkeys(
         match[0]
         for match in _FIELD.finditer(text)
@@ -263,7 +263,7 @@ def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None
 
 
 def _is_expression_of(field: str, local: set[str]) -> bool:
-    """Return whether the content of a pair of braces is an expression that uses *local* names."""
+    """Return whether the content of a pair of braces is an expression that uses names in *local*."""
     expression, _, spec = re.sub(r"!(?!=)[rsa]", "", field).partition(":")
     try:
         tree = ast.parse(expression.strip(), mode="eval")
@@ -281,7 +281,7 @@ def lint_docstring(function: ast.AST, _scope: Scope, report: Report) -> None:
         return
     if match := _JINJA.search(ast.get_docstring(function, clean=False) or ""):
         message = (
-            f"the docstring has {match[0]!r}, but is sent as the description and never rendered as a template"
+            f"the docstring has {match[0]!r}, but it is sent as the description, not rendered as a template"
         )
         hint = "return the text from the function, as an f-string"
         report.add(Rule.TEMPLATE_SYNTAX, message, hint, function.body[0])
@@ -318,7 +318,7 @@ def _block(part: Any, scope: Scope) -> str | None:
 
 
 def lint_object(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report joined sets, and objects that text shows as a repr, such as ``<function f at 0x7f...>``."""
+    """Report joined sets, and objects whose repr becomes text, such as ``<function f at 0x7f...>``."""
     match node:
         case ast.FormattedValue(value, -1, None):
             _report_object(value, "an f-string", scope, report)
@@ -334,7 +334,7 @@ def lint_object(node: ast.AST, scope: Scope, report: Report) -> None:
                 _report_object(value, "a format", scope, report)
         case ast.Call(ast.Attribute(ast.Constant(str()), "join"), [value]):
             if container_of(value, scope)[0] == "set":
-                message = f"{ast.unparse(value)!r} is a set, whose order differs between two processes"
+                message = f"{ast.unparse(value)!r} is a set, whose order can differ between processes"
                 report.add(Rule.OBJECT_IN_TEXT, message, f"write sorted({ast.unparse(value)})", value)
 
 
@@ -349,7 +349,7 @@ def _report_object(value: ast.expr, where: str, scope: Scope, report: Report) ->
 
 
 def _describe_parts(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
-    """Yield a description and a hint for a list that contains an image or another part of a message."""
+    """Yield a description and a hint for a list that contains an image or a similar object."""
     for item in list_items(scope.resolve(node)):
         value = scope.stand_in(item)
         if isinstance(value, CallResult):
@@ -358,7 +358,7 @@ def _describe_parts(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
 
 
 def _describe_object(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
-    """Yield a description and a hint for an object whose text is not useful."""
+    """Yield a description and a hint for an object whose string form is not useful in a text."""
     value = scope.stand_in(node)
     match node:
         case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in scope.arguments:
