@@ -46,13 +46,13 @@ def lint_format(node: ast.AST, scope: Scope, report: Report) -> None:
     """Report values without a field, and fields without a value, in a `str.format` call on a known string."""
     match node:
         case ast.Call(ast.Attribute(owner, "format"), arguments, keywords) if (
-            text := _text_of(owner, scope)
+            text := _known_text(owner, scope)
         ) is not None:
             pass
         case _:
             return
     try:
-        fields = set(_fields(text))
+        fields = set(_field_names(text))
     except ValueError:  # single braces, for which Python itself raises a clear error
         return
     names = {keyword.arg for keyword in keywords if keyword.arg is not None}
@@ -68,19 +68,19 @@ def lint_format(node: ast.AST, scope: Scope, report: Report) -> None:
         report.add(Rule.FORMAT_FIELDS, f"{{{field}}} gets no value, so .format fails", hint, node)
 
 
-def _text_of(node: ast.expr, scope: Scope) -> str | None:
+def _known_text(node: ast.expr, scope: Scope) -> str | None:
     """Return the text of a literal, or of a name that refers to a literal; None if the text is unknown."""
     node = scope.resolve(node)
-    value = node.value if isinstance(node, ast.Constant) else scope.value(node)
+    value = node.value if isinstance(node, ast.Constant) else scope.global_value(node)
     return value if isinstance(value, str) else None
 
 
-def _fields(text: str) -> Iterator[str]:
+def _field_names(text: str) -> Iterator[str]:
     """Yield the names of the fields in a format string, including nested ones. Raises ValueError."""
     for _, field, specification, _ in Formatter().parse(text):
         if field is not None:
             yield re.split(r"[.\[]", field, maxsplit=1)[0]
-            yield from _fields(specification or "")
+            yield from _field_names(specification or "")
 
 
 def _hint_for_value(name: str, text: str, unfilled: set[str]) -> str:
@@ -92,7 +92,7 @@ def _hint_for_value(name: str, text: str, unfilled: set[str]) -> str:
 
 
 #: Words that end the options of a command. git supports both of them.
-_ENDS: Final = ("--", "--end-of-options")
+_END_MARKERS: Final = ("--", "--end-of-options")
 
 
 def lint_command(node: ast.AST, scope: Scope, report: Report) -> None:
@@ -100,7 +100,7 @@ def lint_command(node: ast.AST, scope: Scope, report: Report) -> None:
     if not isinstance(node, ast.Call) or not _runs_command(node.func, scope):
         return
     words = [word.value if isinstance(word, ast.Constant) else None for word in node.args]
-    end = next((word for word in words if word in _ENDS), None)
+    end = next((word for word in words if word in _END_MARKERS), None)
     for word in node.args[: words.index(end)] if end is not None else ():
         for name in _leading_parameters(word, scope):
             message = f"{name!r} comes before {end!r} in a command, so its value can be parsed as an option"
@@ -111,9 +111,9 @@ def lint_command(node: ast.AST, scope: Scope, report: Report) -> None:
             report.add(Rule.READ_AS_OPTION, message, hint, word)
 
 
-def _runs_command(called: ast.expr, scope: Scope) -> bool:
+def _runs_command(callee: ast.expr, scope: Scope) -> bool:
     """Return whether a called function is promptkit's `run` or `run_async`, without importing them."""
-    value = scope.value(called)
+    value = scope.global_value(callee)
     module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
     return module == "promptkit.workspace.commands" and name in ("run", "run_async")
 
@@ -121,8 +121,8 @@ def _runs_command(called: ast.expr, scope: Scope) -> bool:
 def _leading_parameters(word: ast.expr, scope: Scope) -> Iterator[str]:
     """Yield the parameters whose values can start this word of a command."""
     match word:
-        case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
-            if _is_any_text(scope.arguments[name], scope):
+        case ast.Name(name) if name in scope.arguments and not scope.assignments[name]:
+            if _accepts_any_text(scope.arguments[name], scope):
                 yield name
         case ast.JoinedStr([ast.FormattedValue(inner), *_]) | ast.Starred(inner):
             yield from _leading_parameters(inner, scope)
@@ -170,9 +170,9 @@ def _find_opened_path(node: ast.AST, scope: Scope) -> ast.expr | None:
         case ast.Attribute(path, attribute) if attribute in _FILE_METHODS:
             return path
         case ast.Call(ast.Attribute(owner, "from_path"), [path, *_], keywords):
-            is_ours = scope.value(owner) in (Audio, Image, EmbeddedResource)
+            is_ours = scope.global_value(owner) in (Audio, Image, EmbeddedResource)
             return path if is_ours and all(keyword.arg != "root" for keyword in keywords) else None
-        case ast.Call(function, [path, *_]) if scope.value(function) in _FILE_FUNCTIONS:
+        case ast.Call(function, [path, *_]) if scope.global_value(function) in _FILE_FUNCTIONS:
             return path
     return None
 
@@ -180,27 +180,29 @@ def _find_opened_path(node: ast.AST, scope: Scope) -> ast.expr | None:
 def _parameters_in_path(path: ast.expr, scope: Scope) -> list[str]:
     """Return the names of the parameters that are part of a path and accept any text."""
     parts = walk_parts(path, partial(_path_parts, scope=scope))
-    names = [part.id for part in parts if isinstance(part, ast.Name) and not _values_of(part, scope)]
-    return [name for name in dict.fromkeys(names) if _is_any_text(scope.arguments.get(name), scope)]
+    names = [
+        part.id for part in parts if isinstance(part, ast.Name) and not _assigned_expressions(part, scope)
+    ]
+    return [name for name in dict.fromkeys(names) if _accepts_any_text(scope.arguments.get(name), scope)]
 
 
-def _values_of(name: ast.Name, scope: Scope) -> list[ast.expr]:
+def _assigned_expressions(name: ast.Name, scope: Scope) -> list[ast.expr]:
     """Return the expressions that are assigned to a name, and the iterables of loops that assign to it."""
     loops: list[ast.For | ast.comprehension] = own_nodes(scope.syntax, ast.For, ast.comprehension)
     items = [loop.iter for loop in loops if isinstance(loop.target, ast.Name) and loop.target.id == name.id]
-    return [*scope.values(name), *items]
+    return [*scope.values_before(name), *items]
 
 
 def _path_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
     """Return the expressions that a path is made of."""
     match node:
         case ast.Name():
-            return _values_of(node, scope)
+            return _assigned_expressions(node, scope)
         case ast.JoinedStr(parts):
             return [part.value for part in parts if isinstance(part, ast.FormattedValue)]
         case ast.BinOp(left, ast.Div() | ast.Add(), right):
             return [left, right]
-        case ast.Call(function, args) if _returns_path(scope.value(function)):
+        case ast.Call(function, args) if _returns_path(scope.global_value(function)):
             return args
         case ast.Call(ast.Attribute(path, attribute), args) if attribute in _PATH_METHODS:
             return [path, *args]
@@ -212,9 +214,9 @@ def _returns_path(function: Any) -> bool:
     return is_path or function in _PATH_FUNCTIONS
 
 
-def _is_any_text(annotation: ast.expr | None, scope: Scope) -> bool:
+def _accepts_any_text(annotation: ast.expr | None, scope: Scope) -> bool:
     """Return whether a parameter accepts any text or path, because no pattern restricts it."""
     if annotation is None or any(note.arg == "pattern" for note in nodes_of(annotation, ast.keyword)):
         return False
-    kinds = [scope.value(name) for name in nodes_of(annotation, ast.Name)]
+    kinds = [scope.global_value(name) for name in nodes_of(annotation, ast.Name)]
     return any(kind is str or (isinstance(kind, type) and issubclass(kind, PurePath)) for kind in kinds)

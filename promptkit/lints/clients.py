@@ -100,8 +100,8 @@ def _lint_arguments(client: ClientProfile, prompt: CompiledPrompt, report: Repor
     arguments = prompt.arguments.ordered
     if client.most_arguments is not None and len(arguments) > client.most_arguments:
         message = f"{client.title} hides it, because it has {len(arguments)} arguments"
-        most = f"{client.most_arguments} argument{'' if client.most_arguments == 1 else 's'}"
-        hint = f"write a prompt with at most {most} that calls it with values for the rest"
+        limit = f"{client.most_arguments} argument{'' if client.most_arguments == 1 else 's'}"
+        hint = f"write a prompt with at most {limit} that calls it with values for the rest"
         report.add(Rule.HIDDEN_PROMPT, message, hint, "def")
     if client.cuts_at_blanks and not shows_form(client, prompt):
         _lint_words(client, typed_arguments(client, arguments), report)
@@ -116,18 +116,18 @@ def _lint_arguments(client: ClientProfile, prompt: CompiledPrompt, report: Repor
 def _lint_words(client: ClientProfile, arguments: tuple[Argument, ...], report: Report) -> None:
     """Report the first argument that can have several words although a client splits arguments at spaces."""
     if not client.keeps_rest:
-        cut = next(filter(_may_have_blanks, arguments), None)
-        if cut is not None:
-            message = f"{client.title} gives {cut.name!r} only one word of what users type"
+        split_argument = next(filter(_may_have_blanks, arguments), None)
+        if split_argument is not None:
+            message = f"{client.title} gives {split_argument.name!r} only one word of what users type"
             hint = "let users fill in a form, by omitting elicit=False, or accept only single words"
-            report.add(Rule.SPLIT_TEXT, message, hint, cut.name)
+            report.add(Rule.SPLIT_TEXT, message, hint, split_argument.name)
         return
-    for argument, after in pairwise(arguments):
+    for argument, following in pairwise(arguments):
         if _may_have_blanks(argument):
             name = argument.name
             message = (
                 f"{client.title} splits arguments at spaces, so the second word of {name!r} becomes "
-                f"{after.name!r}"
+                f"{following.name!r}"
             )
             report.add(Rule.SPLIT_TEXT, message, f"put {name!r} last", name)
             return
@@ -167,26 +167,26 @@ def _may_have_blanks(argument: Argument) -> bool:
     """Return whether the value of an argument can contain several words."""
     complete = argument.arg.complete
     if isinstance(complete, list | tuple):
-        return not _are_words(complete)
+        return not _are_single_words(complete)
     is_completed = complete is not None  # by a function, which usually returns file names
     is_word = re.fullmatch(_ONE_WORD_NAME, argument.name) or re.search(
         _ONE_WORD_DESCRIPTION, argument.description or "", re.IGNORECASE
     )
-    return not (is_completed or is_word or _is_of_one_word(argument.annotation))
+    return not (is_completed or is_word or _is_single_word_type(argument.annotation))
 
 
-def _is_of_one_word(annotation: Any) -> bool:
+def _is_single_word_type(annotation: Any) -> bool:
     """Return whether all values of a type are single words."""
     annotation = plain(annotation, core=True)
     if members := members_of(annotation):
-        return all(map(_is_of_one_word, members))
+        return all(map(_is_single_word_type, members))
     if is_literal(annotation) or is_enum(annotation):
         reader = reader_of(annotation)
-        return reader is not None and _are_words(reader.values)
+        return reader is not None and _are_single_words(reader.values)
     return annotation in _ONE_WORD_TYPES
 
 
-def _are_words(texts: Iterable[object]) -> bool:
+def _are_single_words(texts: Iterable[object]) -> bool:
     return all(len(str(text).split()) < 2 for text in texts)
 
 
@@ -194,8 +194,8 @@ def _lint_messages(client: ClientProfile, sent: SentMessages, report: Report) ->
     """Report messages and content that a client does not deliver."""
     for content in sent.content:
         if content.kind in client.unsupported:
-            arrives = client.effect == "does not show users"
-            hint = "describe its content in the text next to it" if arrives else _CONTENT_HINTS[content.kind]
+            is_sent = client.effect == "does not show users"
+            hint = "describe its content in the text next to it" if is_sent else _CONTENT_HINTS[content.kind]
             message = f"{client.title} {client.effect} {content.name}"
             report.add(Rule.UNSUPPORTED_CONTENT, message, hint, content.node)
     for conversation in sent.conversations:

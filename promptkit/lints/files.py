@@ -69,15 +69,15 @@ def lint_source(file: Path) -> tuple[Diagnostic, ...]:
     pending, seen = [file.absolute()], set[Path]()
     while pending:
         path = pending.pop()
-        tree, module = tree_of(str(path)), _module_of(str(path))
+        tree, module = tree_of(str(path)), _find_module(str(path))
         if path not in seen and tree is not None and module is not None:
             diagnostics += _lint_source(path, tree, module)
-            pending += _helpers(path, tree)
+            pending += _find_helpers(path, tree)
         seen.add(path)
     return tuple(diagnostics)
 
 
-def _helpers(file: Path, tree: ast.Module) -> Iterator[Path]:
+def _find_helpers(file: Path, tree: ast.Module) -> Iterator[Path]:
     """Yield the helper modules (``_*.py``) that a file imports from its own folder."""
     imports: list[ast.Import | ast.ImportFrom] = nodes_of(tree, ast.Import, ast.ImportFrom)
     for node in imports:
@@ -101,7 +101,7 @@ def _lint_source(file: Path, tree: ast.Module, module: ModuleType) -> list[Diagn
             scope = Scope(node, names, scope)
             children = [*node.body] if isinstance(node.body, list) else [node.body]
             if isinstance(node, Function):
-                function_report = _report_of(node, file, names)
+                function_report = _create_report(node, file, names)
                 reports.append(function_report)
         if isinstance(node, ast.Call):
             _lint_path(node, scope, file_report)
@@ -140,7 +140,7 @@ def _nodes_outside_body(node: Function | ast.ClassDef | ast.Lambda) -> list[ast.
     return [*getattr(node, "decorator_list", ()), *defaults]
 
 
-def _report_of(function: Function, file: Path, names: Mapping[str, Any]) -> Report:
+def _create_report(function: Function, file: Path, names: Mapping[str, Any]) -> Report:
     """Return an empty report for a function in a file, or for the prompt or resource that it defines."""
     match names.get(function.name):
         case Prompt(location=location, options=options) if location.file == str(file):
@@ -152,8 +152,11 @@ def _report_of(function: Function, file: Path, names: Mapping[str, Any]) -> Repo
 
 def _lint_name(node: ast.Name, scope: Scope, report: Report) -> None:
     """Report an undefined name in a function."""
-    if node.id not in scope.local:
-        hint = undefined_name_hint(node.id, {*scope.module, *scope.local}) or "define it, or correct the name"
+    if node.id not in scope.local_names:
+        hint = (
+            undefined_name_hint(node.id, {*scope.module, *scope.local_names})
+            or "define it, or correct the name"
+        )
         report.add(Rule.UNDEFINED_NAME, f"{node.id!r} is not defined", hint, node)
 
 
@@ -161,11 +164,11 @@ def _lint_path(call: ast.Call, scope: Scope, report: Report) -> None:
     """Report a relative path that is used to read a file or folder."""
     match call:
         case ast.Call(ast.Name("open") as name, [path, *mode]):
-            is_read = scope.value(name) is open and _is_read(mode, call.keywords)
-        case ast.Call(function, [path]) if scope.value(function) in _LIST_FUNCTIONS:
+            is_read = scope.global_value(name) is open and _is_read_mode(mode, call.keywords)
+        case ast.Call(function, [path]) if scope.global_value(function) in _LIST_FUNCTIONS:
             is_read = True
         case ast.Call(ast.Attribute(path, "open"), mode):
-            is_read = _is_read(mode, call.keywords)
+            is_read = _is_read_mode(mode, call.keywords)
         case ast.Call(ast.Attribute(path, attribute)):
             is_read = attribute in _READ_METHODS
         case _:
@@ -185,21 +188,21 @@ def _relative_path(node: ast.expr, scope: Scope) -> str | None:
         case ast.BinOp(left=left, op=ast.Div()):
             return _relative_path(left, scope)
         case ast.Call(func=function, args=[start, *_]):
-            kind = scope.value(function)
+            kind = scope.global_value(function)
             is_path = isinstance(kind, type) and issubclass(kind, PurePath)
             return _relative_path(start, scope) if is_path else None
-    path: Any = node.value if isinstance(node, ast.Constant) else scope.value(node)
+    path: Any = node.value if isinstance(node, ast.Constant) else scope.global_value(node)
     text = str(path) if isinstance(path, str | PurePath) else ""
     return text if text and not PurePath(text).is_absolute() and text[0] not in "~/\\" else None
 
 
-def _is_read(mode: list[ast.expr], keywords: Iterable[ast.keyword]) -> bool:
+def _is_read_mode(mode: list[ast.expr], keywords: Iterable[ast.keyword]) -> bool:
     """Return whether `open` opens a file for reading, given its mode and its keyword arguments."""
     modes = [*mode[:1], *(keyword.value for keyword in keywords if keyword.arg == "mode")]
     return all(isinstance(node, ast.Constant) and str(node.value).startswith("r") for node in modes)
 
 
-def _module_of(file: str) -> ModuleType | None:
+def _find_module(file: str) -> ModuleType | None:
     """Return the module that was imported from a file; the last one if there are several."""
     modules = reversed(list(sys.modules.values()))
     return next((module for module in modules if _file_of(module) == file), None)

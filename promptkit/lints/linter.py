@@ -35,7 +35,7 @@ from promptkit.loader.recipes import Declaration, LoadedFile
 
 _COMMENT: Final = re.compile(r"#\s*promptkit:\s*ignore\b(?:\[([^\]]*)\])?")
 
-_NAME_CODES: Final = "name the codes to ignore, as in # promptkit: ignore[PK207]"
+_MISSING_CODE_HINT: Final = "name the codes to ignore, as in # promptkit: ignore[PK207]"
 
 
 class _Comment(Struct, frozen=True):
@@ -63,8 +63,8 @@ class _Comment(Struct, frozen=True):
 
         *call* contains the lines of the innermost call around the diagnostic.
         """
-        is_here = diagnostic.location.line in self.lines or self.location.line in call
-        return is_here and diagnostic.is_ignorable and diagnostic.rule.value in self.codes
+        is_in_range = diagnostic.location.line in self.lines or self.location.line in call
+        return is_in_range and diagnostic.is_ignorable and diagnostic.rule.value in self.codes
 
 
 def without_suppressed(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -73,7 +73,7 @@ def without_suppressed(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, .
 
 
 def _is_suppressed(diagnostic: Diagnostic) -> bool:
-    comments = _comments(diagnostic.location.file)
+    comments = _find_comments(diagnostic.location.file)
     call = _lines_of_call(diagnostic.location) if comments else range(0)
     return any(comment.suppresses(diagnostic, call) for comment in comments)
 
@@ -96,7 +96,7 @@ def lint_suppressions(file: Path) -> list[Diagnostic]:
     Return diagnostics for suppression comments that have no code, or a code that cannot be ignored.
     """
     report = Report(file.name, Location(str(file)))
-    for comment in _comments(str(file)):
+    for comment in _find_comments(str(file)):
         for hint in filter(None, map(_suppression_error, comment.codes or [""])):
             report.add(Rule.BAD_SUPPRESSION, "this comment has no effect", hint, comment.location)
     return report.found
@@ -107,17 +107,17 @@ def _suppression_error(code: str) -> str | None:
     try:
         rule_of(code)
     except ValueError as error:
-        return str(error) if code else _NAME_CODES
+        return str(error) if code else _MISSING_CODE_HINT
     return None
 
 
-def _comments(file: str) -> list[_Comment]:
+def _find_comments(file: str) -> list[_Comment]:
     """Return the suppression comments of a file."""
-    return _comments_in(file, text_of(file))
+    return _parse_comments(file, text_of(file))
 
 
 @lru_cache(maxsize=256)  # the diagnostics of one file follow each other
-def _comments_in(file: str, text: str) -> list[_Comment]:
+def _parse_comments(file: str, text: str) -> list[_Comment]:
     if "promptkit:" not in text or (tree := tree_of(file)) is None:
         return []
     # A comment after a string of several lines applies to all of them.

@@ -16,7 +16,7 @@ from promptkit.lints.prompts import lint_examples
 from promptkit.types.kinds import plain
 
 #: Placeholders, commands and files in the syntax of other tools.
-_COMMANDS: Final = re.compile(
+_FOREIGN_SYNTAX: Final = re.compile(
     r"\$ARGUMENTS\b|\$[1-9]\b|(?<!\S)!`[^`\n]+`|!\{[^{}\n]*\}|\$\{(?:input|file|selection)[^{}\n]*\}"
     r"|(?<!\S)@[\w./-]+/[\w.-]*\.\w{1,10}\b"
 )
@@ -34,14 +34,14 @@ def lint_markdown(prompt: MarkdownPrompt, arguments: Arguments) -> Iterator[Diag
         lint_examples(argument, report, location)
         _lint_placeholder(argument, prompt, report, location)
     for line in prompt.body.lines:
-        if match := _COMMANDS.search(line.marked):
+        if match := _FOREIGN_SYNTAX.search(line.marked):
             message = f"{match[0]!r} is sent literally"
             hint = "write {{name}} instead, or convert the file with promptkit import"
-            report.add(Rule.TEMPLATE_SYNTAX, message, hint, _part_of(line.location, *match.span()))
+            report.add(Rule.TEMPLATE_SYNTAX, message, hint, _location_within(line.location, *match.span()))
         if match := _BAD_NAME.search(line.marked):
             name = re.sub(r"\W+", "_", match[1])
             hint = f"write {{{{{name}}}}}, because names can contain only letters, digits and '_'"
-            location = _part_of(line.location, *match.span())
+            location = _location_within(line.location, *match.span())
             report.add(Rule.TEMPLATE_SYNTAX, f"{match[0]!r} is sent literally", hint, location)
         if is_turn_mark(line) and line.location.file != prompt.location.file:
             message = f"{line.text.strip()!r} in an included text does not start a turn"
@@ -61,11 +61,11 @@ def _lint_template_syntax(prompt: MarkdownPrompt, report: Report) -> None:
     for syntax, start, hint in find_template_syntax(text, prompt.body.names):
         line = prompt.body.lines[text.count("\n", 0, start)].location
         column = start - text.rfind("\n", 0, start) - 1
-        location = _part_of(line, column, column + len(syntax))
+        location = _location_within(line, column, column + len(syntax))
         report.add(Rule.TEMPLATE_SYNTAX, f"{syntax!r} is sent literally", hint, location)
 
 
-def _part_of(line: Location, start: int, end: int) -> Location:
+def _location_within(line: Location, start: int, end: int) -> Location:
     return Location(line.file, line.line, start + 1, end + 1)
 
 

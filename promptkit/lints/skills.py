@@ -115,10 +115,10 @@ _MAX_LINES: Final = 500
 _MAX_TOKENS: Final = 5000
 
 #: The maximum length, in characters, of a text file that is searched for file names.
-_MAX_SEARCHED: Final = 64 * 1024
+_MAX_SEARCHED_LENGTH: Final = 64 * 1024
 
 #: Files for people, and files that programs find by name. A skill's other files need not mention them.
-_FOR_OTHERS: Final = re.compile(
+_EXEMPT_FILES: Final = re.compile(
     r"agents/openai\.ya?ml|metadata\.json|(?:evals|tests)/.*|(?:.*/)?(?:(?:LICEN[CS]E|NOTICE|README|CHANGELOG|COPYING)[^/]*"
     r"|__init__\.py|requirements[^/]*\.txt|pyproject\.toml|package(?:-lock)?\.json|tsconfig\.json|[^/]*\.lock)",
     re.IGNORECASE,
@@ -152,15 +152,17 @@ def _lint_fields(skill: CompiledSkill, report: Report) -> None:
         location = Location(file, lines.get(problem.key, 1))
         report.add(Rule.SKILL_FIELDS, problem.message, problem.hint, location)
     for key, value in _differing_fields(skill.frontmatter, read_as_yaml_1_1(data)):
-        shown = repr(value) if isinstance(value, bool | int | float) else describe(value)
-        message = f"hosts that use YAML 1.1 read its {key!r} as {shown}, and may reject the skill"
+        display_value = repr(value) if isinstance(value, bool | int | float) else describe(value)
+        message = f"hosts that use YAML 1.1 read its {key!r} as {display_value}, and may reject the skill"
         report.add(Rule.SKILL_FIELDS, message, "write the value in quotes", Location(file, lines.get(key, 1)))
 
 
-def _differing_fields(fields: Mapping[str, Any], others: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield each field whose value differs in *others*, with its value in *others*."""
+def _differing_fields(
+    fields: Mapping[str, Any], other_fields: Mapping[Any, Any]
+) -> Iterator[tuple[str, Any]]:
+    """Yield each field whose value differs in *other_fields*, with its value there."""
     for key, value in fields.items():
-        other = others.get(key)
+        other = other_fields.get(key)
         if value != other or type(value) is not type(other):
             yield key, other
 
@@ -188,11 +190,11 @@ def _lint_references(skill: CompiledSkill, report: Report) -> None:
 
 def _lint_files(skill: CompiledSkill, texts: Mapping[str, str], report: Report) -> None:
     """Report files that none of the skill's files mentions."""
-    all_text = "\n".join(text for text in texts.values() if len(text) <= _MAX_SEARCHED)
+    all_text = "\n".join(text for text in texts.values() if len(text) <= _MAX_SEARCHED_LENGTH)
     for file in skill.files[1:]:
         path = PurePosixPath(file.path)
         names = (path.name, *path.parents[:-1])
-        if not _FOR_OTHERS.fullmatch(file.path) and all(str(name) not in all_text for name in names):
+        if not _EXEMPT_FILES.fullmatch(file.path) and all(str(name) not in all_text for name in names):
             message = f"none of its files refers to {file.path!r}, so models do not read it"
             report.add(Rule.UNUSED_FILE, message, "say in SKILL.md when to read it, or remove it")
 
@@ -214,7 +216,7 @@ def lint_skill_names(catalog: Catalog) -> Iterator[Diagnostic]:
 LISTING_TOKENS: Final = 2000
 
 #: The cosine similarity above which descriptions are reported, and the maximum number of reported pairs.
-_OVERLAP: Final = 0.5
+_MIN_OVERLAP: Final = 0.5
 _MAX_PAIRS: Final = 10
 
 #: English phrases with which a description says when to use a skill.
@@ -236,20 +238,22 @@ def lint_routing(catalog: Catalog) -> Iterator[Diagnostic]:
         if is_english(skill.description) and not re.search(_TRIGGER, skill.description, re.IGNORECASE):
             message = "its description does not say when to use it, so models may not choose it"
             hint = "add when to use it, as in 'Use it when the user asks for a review, or before a commit.'"
-            yield _owner(skill).diagnostic(Rule.NO_TRIGGER, message, hint, _description_of(skill))
+            yield _owner(skill).diagnostic(Rule.NO_TRIGGER, message, hint, _description_location(skill))
     ranking = ranking_of(skills)
-    pairs = sorted(ranking.pairs(_OVERLAP), key=lambda pair: (-pair[0], *pair[1:]))
+    pairs = sorted(ranking.pairs(_MIN_OVERLAP), key=lambda pair: (-pair[0], *pair[1:]))
     different = [pair for pair in pairs if skills[pair[1]].name != skills[pair[2]].name]
     for cosine, first, second in different[:_MAX_PAIRS]:
         skill, other = skills[second], skills[first]
         message = (
             f"its description overlaps with that of {other.name!r} ({cosine:.2f}), so models may confuse them"
         )
-        hint = f"say in both what sets them apart, or merge them; the other is at {_description_of(other)}"
-        yield _owner(skill).diagnostic(Rule.SIMILAR_SKILLS, message, hint, _description_of(skill))
+        hint = (
+            f"say in both what sets them apart, or merge them; the other is at {_description_location(other)}"
+        )
+        yield _owner(skill).diagnostic(Rule.SIMILAR_SKILLS, message, hint, _description_location(skill))
     for skill in catalog.skills:
         for case in skill.saved():
-            if problem := case_problem(skill, case, skills, ranking):
+            if problem := find_case_problem(skill, case, skills, ranking):
                 hint = "say in the descriptions which requests each skill is for"
                 if case.wanted:
                     hint = (
@@ -268,7 +272,9 @@ def lint_listing(catalog: Catalog, limit: int) -> Iterator[Diagnostic]:
         names = f"the names and descriptions of {len(sizes)} skills"
         message = f"{names} have about {total:,} tokens, more than the limit of {limit:,}"
         hint = f"shorten descriptions (the longest one has {sizes[longest]:,}), or serve fewer skills at once"
-        yield Owner("skills", _description_of(skills[longest])).diagnostic(Rule.LONG_LISTING, message, hint)
+        yield Owner("skills", _description_location(skills[longest])).diagnostic(
+            Rule.LONG_LISTING, message, hint
+        )
 
 
 def ranking_of(skills: Sequence[CompiledSkill]) -> Ranking:
@@ -276,7 +282,7 @@ def ranking_of(skills: Sequence[CompiledSkill]) -> Ranking:
     return Ranking([f"{skill.name} {skill.description}" for skill in skills])
 
 
-def case_problem(
+def find_case_problem(
     skill: CompiledSkill, case: SkillCase, skills: Sequence[CompiledSkill], ranking: Ranking
 ) -> str | None:
     """
@@ -304,7 +310,7 @@ def _owner(skill: CompiledSkill) -> Owner:
     return Owner(f"skill {skill.name!r}", skill.location)
 
 
-def _description_of(skill: CompiledSkill) -> Location:
+def _description_location(skill: CompiledSkill) -> Location:
     """Return the location of a skill's description in ``SKILL.md``, or of the skill's function."""
     if not skill.location.file.endswith(SKILL_FILE):
         return skill.location

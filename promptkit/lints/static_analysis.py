@@ -31,7 +31,7 @@ _TEXT_FUNCTIONS: Final = (
 #: String methods whose result contains the text of the string.
 TEXT_METHODS: Final = ("strip", "lstrip", "rstrip", "join", "upper", "lower", "title", "capitalize")
 
-_FOLLOWED: Final = (*TEXT_METHODS, "append")
+_TRACKED_METHODS: Final = (*TEXT_METHODS, "append")
 
 #: Represents a value that is only known at run time.
 _UNKNOWN: Final = object()
@@ -59,7 +59,7 @@ _LITERALS: Final[Mapping[type[ast.AST], Callable[[], Any]]] = {
 class CallResult(Struct, frozen=True):
     """The unknown result of calling a function or class."""
 
-    called: Any
+    callee: Any
 
 
 class Unawaited:
@@ -111,7 +111,7 @@ class Scope:
         return cls(syntax, function.__globals__) if syntax and is_match else None
 
     @cached_property
-    def stored(self) -> Counter[str]:
+    def assignments(self) -> Counter[str]:
         """The number of assignments to each name."""
         names = own_nodes(self.syntax, ast.Name)
         return Counter(node.id for node in names if isinstance(node.ctx, ast.Store))
@@ -121,10 +121,10 @@ class Scope:
         """The parameters and assigned names of the function and of enclosing functions."""
         if isinstance(self.syntax, ast.Module):
             return set()
-        return {*self.arguments, *self.stored, *(self.outer.variables if self.outer else ())}
+        return {*self.arguments, *self.assignments, *(self.outer.variables if self.outer else ())}
 
     @cached_property
-    def local(self) -> set[str]:
+    def local_names(self) -> set[str]:
         """All names bound in the function or in enclosing functions."""
         if isinstance(self.syntax, ast.Module):
             return set()
@@ -134,10 +134,10 @@ class Scope:
         ):  # whose names are not visible inside functions
             outer = outer.outer
         bound = filter(None, map(_bound_name, own_nodes(self.syntax, ast.AST)))
-        return {*self.arguments, *self.stored, *bound, *(outer.local if outer else ())}
+        return {*self.arguments, *self.assignments, *bound, *(outer.local_names if outer else ())}
 
     @cached_property
-    def assigned(self) -> Mapping[str, list[ast.expr]]:
+    def assigned_values(self) -> Mapping[str, list[ast.expr]]:
         """The expressions that are assigned or added to each name, keyed by name."""
         values = defaultdict[str, list[ast.expr]](list)
         for node in own_nodes(self.syntax, ast.Assign, ast.AugAssign):
@@ -147,7 +147,7 @@ class Scope:
         return values
 
     @cached_property
-    def appended(self) -> Mapping[str, list[ast.expr]]:
+    def appended_values(self) -> Mapping[str, list[ast.expr]]:
         """The expressions that are appended to each name, keyed by name."""
         values = defaultdict[str, list[ast.expr]](list)
         for node in own_nodes(self.syntax, ast.Call):
@@ -157,17 +157,17 @@ class Scope:
         return values
 
     @cached_property
-    def untracked(self) -> set[str]:
+    def untracked_names(self) -> set[str]:
         """The names whose values may change in ways that are not tracked."""
         names = set[str]()
         for node in own_nodes(self.syntax, ast.Call, ast.Attribute, ast.BinOp):
             match node:
-                case ast.Call(ast.Attribute(attr=attribute)) if attribute in _FOLLOWED:
+                case ast.Call(ast.Attribute(attr=attribute)) if attribute in _TRACKED_METHODS:
                     pass
-                case ast.Call(function, args, keywords) if not self.makes_text(function):
+                case ast.Call(function, args, keywords) if not self.preserves_text(function):
                     arguments = (*args, *(keyword.value for keyword in keywords))
                     names.update(value.id for value in arguments if isinstance(value, ast.Name))
-                case ast.Attribute(ast.Name(id=name), attribute) if attribute not in _FOLLOWED:
+                case ast.Attribute(ast.Name(id=name), attribute) if attribute not in _TRACKED_METHODS:
                     names.add(name)
                 case ast.BinOp(ast.Name(id=name), ast.Mod()):
                     names.add(name)
@@ -175,30 +175,30 @@ class Scope:
 
     def resolve(self, node: ast.expr) -> ast.expr:
         """Return the only expression that is assigned to a local name. Return any other node unchanged."""
-        if isinstance(node, ast.Name) and node.id not in self.arguments and self.stored[node.id] == 1:
-            return next((value for value in self.assigned[node.id] if _is_above(value, node)), node)
+        if isinstance(node, ast.Name) and node.id not in self.arguments and self.assignments[node.id] == 1:
+            return next((value for value in self.assigned_values[node.id] if _precedes(value, node)), node)
         return node
 
-    def values(self, name: ast.Name) -> list[ast.expr]:
+    def values_before(self, name: ast.Name) -> list[ast.expr]:
         """Return the expressions that are assigned or appended to a local name before *name*."""
-        values = (*self.assigned[name.id], *self.appended[name.id])
-        return [value for value in values if _is_above(value, name)]
+        values = (*self.assigned_values[name.id], *self.appended_values[name.id])
+        return [value for value in values if _precedes(value, name)]
 
-    def value(self, node: ast.expr | None) -> Any:
+    def global_value(self, node: ast.expr | None) -> Any:
         """Return the value of a global name or of an attribute of a module; None for any other node."""
         match node:
-            case ast.Name(id=name) if name not in self.local:
+            case ast.Name(id=name) if name not in self.local_names:
                 return self.module.get(name, getattr(builtins, name, None))
             case ast.Attribute(value=owner, attr=attribute):
-                module = self.value(owner)
+                module = self.global_value(owner)
                 return vars(module).get(attribute) if isinstance(module, ModuleType) else None
         return None
 
-    def makes_text(self, function: ast.expr) -> bool:
+    def preserves_text(self, function: ast.expr) -> bool:
         """
         Return whether a function, such as promptkit's `section`, keeps the text of its arguments unchanged.
         """
-        value = self.value(function)
+        value = self.global_value(function)
         module, name = getattr(value, "__module__", None) or "", getattr(value, "__name__", None)
         is_similar = (module, name) in (("textwrap", "dedent"), ("inspect", "cleandoc"))
         return is_similar or (module.startswith("promptkit.") and name in _TEXT_FUNCTIONS)
@@ -222,34 +222,34 @@ class Scope:
             case ast.Constant(value=value):
                 return value
             case ast.Dict(keys=keys, values=values):
-                return dict(zip(map(_constant, keys), map(_constant, values), strict=True))
+                return dict(zip(map(_constant_value, keys), map(_constant_value, values), strict=True))
             case ast.Tuple(elts=items):
                 return tuple(map(self.stand_in, items))
             case ast.BinOp(op=ast.Add()):
                 return "" if all(map(self.is_text, list_items(node))) else _UNKNOWN
-            case ast.Name(id=name) if name in self.arguments and not self.stored[name]:
-                return self._of_type(self.arguments[name])
+            case ast.Name(id=name) if name in self.arguments and not self.assignments[name]:
+                return self._value_of_type(self.arguments[name])
             case ast.Name() | ast.Attribute():
-                value = self.value(node)
+                value = self.global_value(node)
                 return _UNKNOWN if value is None else value
             case ast.Call(func=ast.Attribute(value=text, attr=attribute)) if attribute in TEXT_METHODS:
                 return "" if self.is_text(text) else _UNKNOWN
-            case ast.Call(func=called):
-                return _call_result(self.value(called))
+            case ast.Call(func=callee):
+                return _call_result(self.global_value(callee))
         return _UNKNOWN
 
     def is_text(self, node: ast.expr) -> bool:
         """Return whether an expression is known to be a string, or the text of a fragment."""
         return isinstance(self.stand_in(node), str)
 
-    def _of_type(self, annotation: ast.expr | None) -> Any:
+    def _value_of_type(self, annotation: ast.expr | None) -> Any:
         """Return a representative value for a parameter's type."""
         match annotation:
             case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[annotation, *_])):
-                return self._of_type(annotation)
+                return self._value_of_type(annotation)
             case ast.Subscript(value=annotation):
                 pass
-        kind = self.value(annotation)
+        kind = self.global_value(annotation)
         return next(iter(kind), _UNKNOWN) if isinstance(kind, EnumMeta) else _representative_value(kind)
 
 
@@ -257,15 +257,15 @@ def _representative_value(kind: Any) -> Any:
     return next((value for plain, value in _PLAIN if kind is plain), _UNKNOWN)
 
 
-def _call_result(called: Any) -> Any:
+def _call_result(callee: Any) -> Any:
     """Return a representative value for the result of a call."""
-    if (value := _representative_value(called)) is not _UNKNOWN:
+    if (value := _representative_value(callee)) is not _UNKNOWN:
         return value
-    if (getattr(called, "__module__", None) or "").startswith("promptkit.fragments"):
+    if (getattr(callee, "__module__", None) or "").startswith("promptkit.fragments"):
         return ""
-    if callable(called) and inspect.iscoroutinefunction(inspect.unwrap(called)):
+    if callable(callee) and inspect.iscoroutinefunction(inspect.unwrap(callee)):
         return Unawaited()
-    return _UNKNOWN if called is None else CallResult(called)
+    return _UNKNOWN if callee is None else CallResult(callee)
 
 
 def _bound_name(node: ast.AST) -> str | None:
@@ -280,11 +280,11 @@ def _bound_name(node: ast.AST) -> str | None:
     return None
 
 
-def _constant(node: ast.expr | None) -> Any:
+def _constant_value(node: ast.expr | None) -> Any:
     return node.value if isinstance(node, ast.Constant) else _UNKNOWN
 
 
-def _is_above(value: ast.expr, name: ast.Name) -> bool:
+def _precedes(value: ast.expr, name: ast.Name) -> bool:
     return (value.end_lineno or 0, value.end_col_offset or 0) <= (name.lineno, name.col_offset)
 
 
