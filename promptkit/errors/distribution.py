@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: The project's name on package indexes.
 DISTRIBUTION: Final = "mcp-promptkit"
 
-_OTHER: Final = "promptkit"
+_OTHER_PROJECT: Final = "promptkit"
 
 
 def quoted(word: str) -> str:
@@ -74,13 +74,13 @@ def requirement(name: str, extras: Sequence[str] = ()) -> str:
         extras:
             The extras to install with the package.
     """
-    named = f"{name}[{','.join(extras)}]" if extras else name
+    name_with_extras = f"{name}[{','.join(extras)}]" if extras else name
     match _origin(name):
         case {"vcs_info": {"vcs": str(vcs), "commit_id": str(commit)}, "url": str(url)}:
-            return f"{named} @ {vcs}+{url}@{commit}"
+            return f"{name_with_extras} @ {vcs}+{url}@{commit}"
         case {"url": str(url)}:
-            return f"{named} @ {url}"
-    return named
+            return f"{name_with_extras} @ {url}"
+    return name_with_extras
 
 
 def _origin(name: str) -> object:
@@ -94,12 +94,12 @@ def _origin(name: str) -> object:
 
 def other_package_hint() -> str | None:
     """Return a hint on how to remove PyPI's ``promptkit`` if that is also installed; otherwise None."""
-    other = _find_distribution(_OTHER)
+    other = _find_distribution(_OTHER_PROJECT)
     if other is None:
         return None
     return (
         f"another project's package, promptkit {other.version}, is also installed, and has the same import "
-        f"name: run {pip('uninstall')} {_OTHER}, and then {install_command()} --force-reinstall"
+        f"name: run {pip('uninstall')} {_OTHER_PROJECT}, and then {install_command()} --force-reinstall"
     )
 
 
@@ -113,12 +113,12 @@ def _find_distribution(name: str) -> "Distribution | None":
 
 
 @contextmanager
-def needed_by(user: str, package: str) -> Iterator[None]:
+def needed_by(feature: str, package: str) -> Iterator[None]:
     """
     Add an install command to the error that importing *package* raises if it is not installed.
 
     Args:
-        user:
+        feature:
             The feature that needs the package, for the message.
 
         package:
@@ -132,5 +132,5 @@ def needed_by(user: str, package: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != package:
             raise
-        msg = f"{user} needs {package}: {install_command('testing')}"
+        msg = f"{feature} needs {package}: {install_command('testing')}"
         raise ModuleNotFoundError(msg, name=package) from None

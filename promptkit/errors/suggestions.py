@@ -14,7 +14,7 @@ _MIN_SHARE: Final = 2 / 3
 _MIN_RATIO: Final = 0.8
 
 #: The minimum length of a name for which longer names that contain it are suggested.
-_MIN_PREFIX: Final = 3
+_MIN_LENGTH: Final = 3
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
@@ -85,7 +85,7 @@ def _similarities(word: str, candidates: Iterable[str]) -> dict[str, tuple[float
 
 def _longer_names(name: str, candidates: Iterable[str]) -> list[str]:
     """Return the candidates that start with *name*, or contain it as a word."""
-    if len(name) < _MIN_PREFIX:
+    if len(name) < _MIN_LENGTH:
         return []
     word = re.compile(rf"^{re.escape(name)}|(?<![^\W_]){re.escape(name)}(?![^\W_])")
     return list(filter(word.search, candidates))

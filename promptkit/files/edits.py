@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from promptkit.files.folder import Folder
-from promptkit.files.reading import FILE, NEW
+from promptkit.files.reading import CREATE_FLAGS, OPEN_FLAGS
 
 #: Maximum size of a configuration file. Claude Code also keeps its history in its file.
 _MAX_BYTES: Final = 16 << 20
@@ -111,7 +111,7 @@ def read_file(file: Path, project: str | None = None) -> FileContents:
     check(is_within, "it is outside the project: replace the link with a file")
     try:
         folder = Folder(path.parent) if project is None else Folder.inside(project, path.parent)
-        return FileContents(folder, path.name, _data(folder, path.name))
+        return FileContents(folder, path.name, _read_if_exists(folder, path.name))
     except OSError as error:
         is_not_regular = isinstance(error, IsADirectoryError) or error.errno == errno.EINVAL
         msg = "it is not a file" if is_not_regular else f"it cannot be read: {error.strerror}"
@@ -187,7 +187,7 @@ def insert_lines(before: str, lines: str, after: str) -> str:
     return f"{before}{gap}{lines}{after}"
 
 
-def _data(folder: Folder, name: str) -> bytes | None:
+def _read_if_exists(folder: Folder, name: str) -> bytes | None:
     try:
         return folder.read(name, _MAX_BYTES)
     except FileNotFoundError:
@@ -215,7 +215,7 @@ def _replace(contents: FileContents, data: bytes) -> None:
         os.fsync(scratch)
         if contents.data is not None:
             _copy_owner_and_mode(folder, name, scratch)
-        check(_data(folder, name) == contents.data, _CHANGED)
+        check(_read_if_exists(folder, name) == contents.data, _CHANGED)
 
     folder.write(name, data, mode=0o666 if contents.data is None else 0o600, finish=finish)
 
@@ -244,7 +244,7 @@ def open_log(path: Path) -> int:
 
     If the file is created, only its owner can read and write it. Raises OSError if it cannot be opened.
     """
-    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | FILE, 0o600)
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | OPEN_FLAGS, 0o600)
 
 
 def write_new_secret(file: Path, data: bytes) -> None:
@@ -259,7 +259,7 @@ def write_new_secret(file: Path, data: bytes) -> None:
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     scratch = f"{file}.{os.getpid()}-{os.urandom(4).hex()}"
     try:
-        with open(os.open(scratch, NEW, 0o600), "wb") as stream:
+        with open(os.open(scratch, CREATE_FLAGS, 0o600), "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())  # an empty file left by a crash would never be replaced

@@ -16,13 +16,20 @@ from io import BufferedRandom, BufferedReader
 from pathlib import Path
 from typing import Final
 
-from promptkit.files.reading import FILE, NEW, HashedBytes, TooLargeError, check_regular, within_limit
+from promptkit.files.reading import (
+    CREATE_FLAGS,
+    OPEN_FLAGS,
+    HashedBytes,
+    TooLargeError,
+    check_regular,
+    require_within_limit,
+)
 
 #: Whether names can be opened relative to an open folder. They cannot on Windows, but there, creating links
 #: requires privileges.
 _HAS_DIR_FD: Final = os.open in os.supports_dir_fd
 
-_FOLDER: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_FOLDER_FLAGS: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 
 #: The maximum depth of folders in `Folder.walk`.
@@ -80,7 +87,7 @@ class Folder:
         self._typed = os.fspath(root)
         self._root = os.path.abspath(root)
         self._subfolders = tuple(filter(None, within.split("/")))
-        self._check: Callable[[str], None] = check_plain if is_portable else _check_native
+        self._check_path: Callable[[str], None] = check_plain if is_portable else _check_native
         self.path = Path(self._root, *self._subfolders)
         self.display_root = Path(os.path.normpath(os.path.join(self._typed, *self._subfolders)))
 
@@ -142,7 +149,7 @@ class Folder:
     def exists(self) -> bool:
         """Return whether the folder exists. Raises OSError if its path leads to a link or a file."""
         try:
-            with self._parent(()):
+            with self._open_folder(()):
                 return True
         except FileNotFoundError:
             return False
@@ -159,7 +166,7 @@ class Folder:
             OSError: If one of the folders cannot be created.
         """
         Path(self._root).mkdir(mode, parents=True, exist_ok=True)
-        with self._parent((), create=True):
+        with self._open_folder((), create=True):
             pass
 
     def status(self, path: str) -> os.stat_result | None:
@@ -211,7 +218,7 @@ class Folder:
             check(status := os.fstat(file.fileno()))
             if status.st_size > limit:
                 raise TooLargeError(status.st_size, limit, path)
-            return within_limit(limit, file.read(limit + 1), path)  # the file may have grown
+            return require_within_limit(limit, file.read(limit + 1), path)  # the file may have grown
 
     def digest(self, path: str, limit: int) -> str | None:
         """Return a regular file's SHA-256; None if it cannot be read or has more than *limit* bytes."""
@@ -223,7 +230,7 @@ class Folder:
     def open_for_reading(self, path: str) -> BufferedReader:
         """Open a regular file for reading. Raises OSError for symbolic links, pipes, devices and folders."""
         with self._entry(path) as (parent, name):
-            descriptor = self._open(parent, name, os.O_RDONLY)
+            descriptor = self._open_regular(parent, name, os.O_RDONLY)
         return open(descriptor, "rb")
 
     def open_for_update(self, path: str) -> BufferedRandom:
@@ -234,7 +241,7 @@ class Folder:
             OSError: If the file is a symbolic link, has other names (hard links), or is not a regular file.
         """
         with self._entry(path, create=True) as (parent, name):
-            descriptor = self._open(parent, name, os.O_RDWR | os.O_CREAT)
+            descriptor = self._open_regular(parent, name, os.O_RDWR | os.O_CREAT)
         file = open(descriptor, "r+b")  # noqa: SIM115 (the caller closes it)
         if os.fstat(descriptor).st_nlink > 1:
             file.close()
@@ -271,7 +278,7 @@ class Folder:
             with suppress(FileNotFoundError):
                 check_regular(os.stat(name, dir_fd=parent, follow_symlinks=False), path)
             scratch = f"{name}.{os.getpid()}-{os.urandom(4).hex()}"
-            descriptor = os.open(scratch, NEW | _NO_LINK, mode, dir_fd=parent)
+            descriptor = os.open(scratch, CREATE_FLAGS | _NO_LINK, mode, dir_fd=parent)
             try:
                 with open(descriptor, "wb") as file:
                     file.write(b"".join(data))
@@ -306,12 +313,12 @@ class Folder:
                     self._entry(path, create=True) as (parent, name),
                     _errors_with_path("/".join((*self._subfolders, path))),
                 ):
-                    descriptor = os.open(name, NEW | _NO_LINK, 0o666, dir_fd=parent)
+                    descriptor = os.open(name, CREATE_FLAGS | _NO_LINK, 0o666, dir_fd=parent)
                     written.append(path)
                     with open(descriptor, "wb") as file:
                         file.write(data)
         except OSError as error:
-            self._remove_new(written, missing)
+            self._remove_created(written, missing)
             display_path = os.path.normpath(os.path.join(self._typed, error.filename))
             raise OSError(error.errno, error.strerror, display_path) from None
 
@@ -338,15 +345,15 @@ class Folder:
             OSError: If the folder does not exist or cannot be read.
         """
         if path:
-            self._check(path)
+            self._check_path(path)
         parts = tuple(filter(None, path.split("/")))
-        with self._parent(parts) as parent:
+        with self._open_folder(parts) as parent:
             with _errors_with_path("/".join((*self._subfolders, *parts)) or os.curdir):
-                names = sorted(os.listdir(self._path(parts) if parent is None else parent))
+                names = sorted(os.listdir(self._joined_path(parts) if parent is None else parent))
             entries = []
             for name in names:
                 with suppress(FileNotFoundError):  # removed in the meantime
-                    entry_path = self._path((*parts, name)) if parent is None else name
+                    entry_path = self._joined_path((*parts, name)) if parent is None else name
                     entries.append((name, os.stat(entry_path, dir_fd=parent, follow_symlinks=False)))
             return entries
 
@@ -407,7 +414,7 @@ class Folder:
             return
         import fcntl
 
-        with self._parent(()) as descriptor:
+        with self._open_folder(()) as descriptor:
             assert descriptor is not None  # noqa: S101 (dir_fd exists wherever fcntl does)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -417,18 +424,18 @@ class Folder:
                 pass
             yield
 
-    def _path(self, parts: tuple[str, ...]) -> str:
+    def _joined_path(self, parts: tuple[str, ...]) -> str:
         return os.path.join(self._root, *self._subfolders, *parts)
 
     @contextmanager
     def _entry(self, path: str, *, create: bool = False) -> Iterator[tuple[int | None, str]]:
         """Yield a ``dir_fd`` for the parent folder of *path*, and the name to use with it."""
-        self._check(path)
+        self._check_path(path)
         *above, name = path.split("/")
-        with self._parent(tuple(above), create=create) as parent:
-            yield parent, self._path((*above, name)) if parent is None else name
+        with self._open_folder(tuple(above), create=create) as parent:
+            yield parent, self._joined_path((*above, name)) if parent is None else name
 
-    def _remove_new(self, files: Iterable[str], folders: Sequence[Path]) -> None:
+    def _remove_created(self, files: Iterable[str], folders: Sequence[Path]) -> None:
         """Remove newly created files, and then the newly created folders if they are empty."""
         for file in files:
             with suppress(OSError):  # the file was removed in the meantime
@@ -438,16 +445,16 @@ class Folder:
                 os.rmdir(folder)
 
     @contextmanager
-    def _parent(self, parts: tuple[str, ...], *, create: bool = False) -> Iterator[int | None]:
+    def _open_folder(self, parts: tuple[str, ...], *, create: bool = False) -> Iterator[int | None]:
         """Yield a descriptor of a folder below this one; None if the system does not support ``dir_fd``."""
         if not _HAS_DIR_FD:
             os.scandir(self._root).close()  # raises an error unless it is a folder
-        parent = os.open(self._root, os.O_RDONLY | _FOLDER) if _HAS_DIR_FD else None
+        parent = os.open(self._root, os.O_RDONLY | _FOLDER_FLAGS) if _HAS_DIR_FD else None
         names = (*self._subfolders, *parts)
         try:
             for end in range(1, len(names) + 1):
                 with _errors_with_path("/".join(names[:end])):
-                    child = self._open_folder(parent, names[:end], create=create)
+                    child = self._open_child(parent, names[:end], create=create)
                 if parent is not None:
                     os.close(parent)
                 parent = child
@@ -456,30 +463,30 @@ class Folder:
             if parent is not None:
                 os.close(parent)
 
-    def _open_folder(self, parent: int | None, names: tuple[str, ...], *, create: bool) -> int | None:
+    def _open_child(self, parent: int | None, names: tuple[str, ...], *, create: bool) -> int | None:
         name = os.path.join(self._root, *names) if parent is None else names[-1]
         if create:
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=parent)
         status = os.stat(name, dir_fd=parent, follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
-            raise OSError(errno.ELOOP, _LINK)
+            raise OSError(errno.ELOOP, _LINK_ERROR)
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         if parent is None:
             return None
         try:
-            return os.open(name, os.O_RDONLY | _NO_LINK | _FOLDER, dir_fd=parent)
+            return os.open(name, os.O_RDONLY | _NO_LINK | _FOLDER_FLAGS, dir_fd=parent)
         except NotADirectoryError:  # a link has replaced the folder in the meantime
-            raise OSError(errno.ELOOP, _LINK) from None
+            raise OSError(errno.ELOOP, _LINK_ERROR) from None
 
-    def _open(self, parent: int | None, name: str, flags: int) -> int:
+    def _open_regular(self, parent: int | None, name: str, flags: int) -> int:
         try:
             check_regular(os.stat(name, dir_fd=parent, follow_symlinks=False), name)
         except FileNotFoundError:
             if not flags & os.O_CREAT:
                 raise
-        descriptor = os.open(name, flags | FILE | _NO_LINK, 0o666, dir_fd=parent)
+        descriptor = os.open(name, flags | OPEN_FLAGS | _NO_LINK, 0o666, dir_fd=parent)
         try:
             check_regular(os.fstat(descriptor), name)
         except OSError:
@@ -488,7 +495,7 @@ class Folder:
         return descriptor
 
 
-_LINK: Final = "it is a link: replace it with its target, or use the path of the target"
+_LINK_ERROR: Final = "it is a link: replace it with its target, or use the path of the target"
 
 
 @contextmanager

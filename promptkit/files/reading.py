@@ -25,10 +25,10 @@ MAX_SOURCE_BYTES: Final = 1 << 24
 
 #: Flags for opening a file. If it is a pipe after all, opening it does not wait for the other end, and
 #: writing to it does not block.
-FILE: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+OPEN_FLAGS: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 
 #: Flags for creating a file that must not exist yet.
-NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | FILE
+CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN_FLAGS
 
 
 class NotRegularError(OSError):
@@ -103,10 +103,10 @@ def read_regular_file(
     Raises:
         OSError: If the file cannot be read, is not a regular file, or has more than *limit* bytes.
     """
-    return within_limit(limit, read_beginning(path, limit + 1, check), path)
+    return require_within_limit(limit, read_beginning(path, limit + 1, check), path)
 
 
-def within_limit(limit: int, data: bytes, path: str | os.PathLike[str]) -> bytes:
+def require_within_limit(limit: int, data: bytes, path: str | os.PathLike[str]) -> bytes:
     """Return *data*, or raise TooLargeError if it has more than *limit* bytes."""
     if len(data) > limit:
         raise TooLargeError(len(data), limit, path)
@@ -202,7 +202,7 @@ def open_regular_file(path: str | os.PathLike[str]) -> BufferedReader:
         OSError: If the file cannot be opened, or is a pipe, a device, a socket or a folder.
     """
     check_regular(os.stat(path), path)  # opening a device can have side effects
-    file = open(os.open(path, os.O_RDONLY | FILE), "rb")  # noqa: SIM115 (the caller closes it)
+    file = open(os.open(path, os.O_RDONLY | OPEN_FLAGS), "rb")  # noqa: SIM115 (the caller closes it)
     try:
         check_regular(os.fstat(file.fileno()), path)
     except OSError:
@@ -252,4 +252,5 @@ def read_named_file(path: str | os.PathLike[str], limit: int) -> bytes:
         status = os.fstat(file.fileno())
         if status.st_size > limit:
             raise TooLargeError(status.st_size, limit, path)
-        return within_limit(limit, file.read(limit + 1), path)  # a file may have grown; a device has no size
+        # A file may have grown, and a device has no size.
+        return require_within_limit(limit, file.read(limit + 1), path)

@@ -110,7 +110,9 @@ class TestOtherPackage:
         result = run_command(folder, "list", str(recipes(one="")))
 
         assert (result.returncode, result.stdout) == (2, "")
-        assert result.stderr.startswith("promptkit: another project's package, promptkit 9.9, is also installed")
+        assert result.stderr.startswith(
+            "promptkit: another project's package, promptkit 9.9, is also installed"
+        )
 
 
 def run_command(folder, *words):
