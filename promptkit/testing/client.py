@@ -170,14 +170,14 @@ class Client:
         catalog = target if isinstance(target, Catalog) else require_complete(compiler.compile(target))
         self._revision = _validate_revision(revision)
         self._answers = answers
-        self._info = {"name": name, "version": VERSION}
+        self._client_info = {"name": name, "version": VERSION}
         self._capabilities: dict[str, Any] = {} if answers is None else {"elicitation": {}}
         self._received: SimpleQueue[bytes] = SimpleQueue()
         self._sent: SimpleQueue[bytes] = SimpleQueue()
         self._server = Server(
             catalog,
             self._received.put,
-            identity=_identity_of(target),
+            identity=_server_identity(target),
             tools=tools,
             skills_as=frozenset(skills_as),
             scopes=parse_scopes(scopes),
@@ -187,7 +187,7 @@ class Client:
         self._lock = Lock()
         self._finalize = finalize(self, _close, self._server, self._sent)
         if not REVISIONS[self._revision].stateless:
-            client = {"capabilities": self._capabilities, "clientInfo": self._info}
+            client = {"capabilities": self._capabilities, "clientInfo": self._client_info}
             self._exchange("initialize", {"protocolVersion": self._revision, **client})
             self._send({"method": "notifications/initialized"})
 
@@ -219,7 +219,7 @@ class Client:
         result = self._exchange(method, params)
         while result.get("resultType") == "input_required":  # fill in the forms, and retry
             responses = {
-                key: self._answer(request["params"]) for key, request in result["inputRequests"].items()
+                key: self._fill_in(request["params"]) for key, request in result["inputRequests"].items()
             }
             retry = {"inputResponses": responses, "requestState": result["requestState"]}
             result = self._exchange(method, {**params, **retry})
@@ -232,9 +232,9 @@ class Client:
         with self._lock:
             request_id = next(self._ids)
             self._send({"id": request_id, "method": method, "params": params})
-            for message in self._messages():
+            for message in self._receive_messages():
                 if message.get("method") == "elicitation/create":  # notifications are ignored
-                    self._send({"id": message["id"], "result": self._answer(message["params"])})
+                    self._send({"id": message["id"], "result": self._fill_in(message["params"])})
                 elif message.get("id") == request_id:
                     break
         if "error" in message:
@@ -246,15 +246,15 @@ class Client:
         """Return the ``_meta`` of every request in a stateless revision."""
         return {
             wire.PROTOCOL_VERSION: self._revision,
-            wire.CLIENT_INFO: self._info,
+            wire.CLIENT_INFO: self._client_info,
             wire.CLIENT_CAPABILITIES: self._capabilities,
         }
 
-    def _messages(self) -> Iterator[dict[str, Any]]:
+    def _receive_messages(self) -> Iterator[dict[str, Any]]:
         while True:
             yield from map(msgspec.json.decode, self._received.get().splitlines())
 
-    def _answer(self, form: Mapping[str, Any]) -> dict[str, Any]:
+    def _fill_in(self, form: Mapping[str, Any]) -> dict[str, Any]:
         """Fill in a form with the values that the client has, or decline it if there are none."""
         answers = self._answers or {}
         entered = {key: answers[key] for key in form["requestedSchema"]["properties"] if key in answers}
@@ -454,7 +454,7 @@ def _close(server: Server, sent: SimpleQueue[bytes]) -> None:
     server.close(0.0)
 
 
-def _identity_of(target: Target) -> ServerInfo:
+def _server_identity(target: Target) -> ServerInfo:
     """Return the server identity that `serve` reports for a target."""
     first = next(iter(target), None) if isinstance(target, list | tuple) else target
     if isinstance(first, ModuleType):
@@ -477,37 +477,37 @@ def _receive_skill(listed: wire.SkillEntry, read: Callable[[str], EmbeddedResour
     folder = listed.uri.removesuffix(f"/{SKILL_FILE}")
     files: dict[str, bytes] = {}
     for entry in listed.resources:
-        _check(entry.uri.startswith(f"{folder}/"), f"{entry.uri!r} is not a file of {folder!r}")
+        _require(entry.uri.startswith(f"{folder}/"), f"{entry.uri!r} is not a file of {folder!r}")
         path = unquote(entry.uri.removeprefix(f"{folder}/"))
-        _check(path not in files, f"{path!r} is listed twice")
+        _require(path not in files, f"{path!r} is listed twice")
         document = read(entry.uri)
         data = document.blob if document.text is None else document.text.encode()
         files[path] = data or b""
-        _check(
+        _require(
             len(files[path]) == entry.size,
             f"{path!r} has {len(files[path]):,} bytes, but {entry.size:,} in the listing",
         )
         digest = f"sha256:{sha256(files[path]).hexdigest()}"
-        _check(
+        _require(
             digest == entry.digest,
             f"{path!r} has the digest {digest}, but {entry.digest} in the listing",
         )
-    _check(SKILL_FILE in files, f"the listing does not contain {SKILL_FILE}")
+    _require(SKILL_FILE in files, f"the listing does not contain {SKILL_FILE}")
     try:
         fields, text, _ = read_skill(files[SKILL_FILE])
     except FrontmatterError as error:
         raise SkillMismatchError(str(error)) from None
     for key in dict.fromkeys((*fields, *listed.frontmatter)):
         listed_value, value = listed.frontmatter.get(key), fields.get(key)
-        _check(
+        _require(
             listed_value == value, f"{key} is {value!r} in {SKILL_FILE}, but {listed_value!r} in the listing"
         )
-    _check(
+    _require(
         folder.rpartition("/")[2] == fields.get("name"), f"{listed.uri!r} does not end with the skill's name"
     )
     return ReceivedSkill(listed, text, files)
 
 
-def _check(is_valid: bool, message: str) -> None:  # noqa: FBT001 (the condition to check)
+def _require(is_valid: bool, message: str) -> None:  # noqa: FBT001 (the condition to check)
     if not is_valid:
         raise SkillMismatchError(message)

@@ -111,7 +111,7 @@ def _targets_in_files(config: pytest.Config) -> Iterator[str]:
                 "that contains it"
             )
             raise pytest.UsageError(msg)
-        yield _resolve(target)
+        yield _resolve_target(target)
 
 
 def _find_named_targets(config: pytest.Config) -> Iterator[str]:
@@ -131,11 +131,11 @@ def _find_named_targets(config: pytest.Config) -> Iterator[str]:
 def _configured_targets(folder: Path) -> list[str]:
     with suppress(LoadError):  # the folder has no targets
         # Targets that are modules are skipped, because they have no path.
-        return [_resolve(target) for target in find_targets(folder) if _target_path(target).exists()]
+        return [_resolve_target(target) for target in find_targets(folder) if _target_path(target).exists()]
     return []
 
 
-def _resolve(target: str) -> str:
+def _resolve_target(target: str) -> str:
     return with_path(target, str(Path(split_target(target)[0]).resolve()))
 
 
@@ -213,19 +213,19 @@ def check_files(targets: Targets, checks: Checks) -> CheckedFiles:
     files = {loaded.file: loaded for loaded in recipes.by_file if loaded.file is not None}
     failed = {diagnostic: file for file, loaded in files.items() for diagnostic in loaded.diagnostics}
     by_file: dict[Path, list[Diagnostic]] = {file: [] for file in files}
-    of_cases: list[Diagnostic] = []  # a case and its skill can be in different files
+    case_diagnostics: list[Diagnostic] = []  # a case and its skill can be in different files
     for diagnostic in checks.without_ignored(known) if files else ():
         path = failed.get(diagnostic, Path(diagnostic.location.file))
-        is_of_case = diagnostic.rule is Rule.SKILL_CASE_FAILS
-        of_file = by_file.get(path, next(iter(by_file.values())))
-        (of_cases if is_of_case else of_file).append(diagnostic)
+        is_about_case = diagnostic.rule is Rule.SKILL_CASE_FAILS
+        file_diagnostics = by_file.get(path, next(iter(by_file.values())))
+        (case_diagnostics if is_about_case else file_diagnostics).append(diagnostic)
     served = {(prompt.name, prompt.location): prompt for prompt in catalog.prompts}
     results: dict[Path, list[CheckResult]] = {}
     for file, loaded in files.items():
         skills = [skill for skill in catalog.skills if Path(skill.location.file) == file]
         results[file] = [
             *_declaration_results(loaded, file.name, by_file[file], served),
-            *_case_results(skills, of_cases),
+            *_case_results(skills, case_diagnostics),
         ]
     return CheckedFiles(results, make_rendering_check(checks, known))
 
@@ -258,19 +258,19 @@ def _declaration_results(
     by_owner: dict[Owner | None, Prompt[..., Any] | Resource[..., Any]] = {
         _create_owner(declaration, loaded): declaration for declaration in declared
     }
-    of_prompts: dict[int, list[Diagnostic]] = {id(prompt): [] for prompt in loaded.prompts}
-    of_file: list[Diagnostic] = []
+    by_prompt: dict[int, list[Diagnostic]] = {id(prompt): [] for prompt in loaded.prompts}
+    file_diagnostics: list[Diagnostic] = []
     for diagnostic in diagnostics:
         file, line = diagnostic.location.file, diagnostic.location.line
         above = [each for each in declared if each.location.file == file and each.location.line <= line]
         own = by_owner.get(diagnostic.owner, above[-1] if above else None)
-        of_prompts.get(id(own), of_file).append(diagnostic)
-    if of_file:
-        yield CheckResult(filename, 0, of_file)
+        by_prompt.get(id(own), file_diagnostics).append(diagnostic)
+    if file_diagnostics:
+        yield CheckResult(filename, 0, file_diagnostics)
     for prompt in declared:
         if isinstance(prompt, Prompt):
             name, location = loaded.name_of(prompt), prompt.location
-            yield CheckResult(name, location.line, of_prompts[id(prompt)], served.get((name, location)))
+            yield CheckResult(name, location.line, by_prompt[id(prompt)], served.get((name, location)))
 
 
 def _case_results(
@@ -421,14 +421,14 @@ _CHECKED: Final = pytest.StashKey[dict[tuple[str, ...], CheckedFiles]]()
 
 def recipe_file(path: Path, parent: pytest.Collector) -> "RecipeFile | None":
     """Return the collector for the prompts in *path*; None if *path* is not in a target of this run."""
-    resolved, loads = path.resolve(), parent.config.option.promptkit_targets
+    resolved, groups = path.resolve(), parent.config.option.promptkit_targets
     targets = next(
-        (targets for targets in loads if any(map(resolved.is_relative_to, map(_target_path, targets)))), None
+        (targets for targets in groups if any(map(resolved.is_relative_to, map(_target_path, targets)))), None
     )
     if targets is None:
         return None
-    is_known = path.name == SKILL_FILE or is_markdown(path.name) or any(map(is_markdown_target, targets))
-    if path.suffix == ".md" and not is_known:
+    has_recipes = path.name == SKILL_FILE or is_markdown(path.name) or any(map(is_markdown_target, targets))
+    if path.suffix == ".md" and not has_recipes:
         return None
     return RecipeFile.from_parent(parent, path=path, targets=tuple(targets))
 
@@ -442,15 +442,15 @@ class CheckedFile(pytest.File):
         if collect_module is not None:
             collect_module(self.path)
 
-    def item(self, name: str, test: Callable[..., None], line: int) -> "PromptItem":
+    def make_item(self, name: str, test: Callable[..., None], line: int) -> "PromptItem":
         """Return the pytest item that runs *test*."""
         return PromptItem.from_parent(self, name=name, callobj=test, line=line)
 
-    def case_items(self, prompt: CompiledPrompt, check: RenderingCheck) -> "Iterator[PromptItem]":
+    def make_case_items(self, prompt: CompiledPrompt, check: RenderingCheck) -> "Iterator[PromptItem]":
         """Yield an item for each case of a prompt."""
         for case in prompt.saved():
             test = _make_case_test(prompt, case, check)
-            yield self.item(f"{prompt.name}[{case.name}]", test, case.location.line)
+            yield self.make_item(f"{prompt.name}[{case.name}]", test, case.location.line)
 
 
 class RecipeFile(CheckedFile):
@@ -479,9 +479,9 @@ class RecipeFile(CheckedFile):
         self.report_to_syrupy()
         checked = self._check_targets()
         for result in checked.by_path.get(self.path.resolve(), ()):
-            yield self.item(result.name, make_result_test(result, checked.check_rendering), result.line)
+            yield self.make_item(result.name, make_result_test(result, checked.check_rendering), result.line)
             if result.compiled is not None:
-                yield from self.case_items(result.compiled, checked.check_rendering)
+                yield from self.make_case_items(result.compiled, checked.check_rendering)
 
     def _check_targets(self) -> CheckedFiles:
         """Return the checked targets, which are loaded only once."""

@@ -81,9 +81,9 @@ class ServerFile(CheckedFile):
 
         check = make_rendering_check(checks, known)
         for name, diagnostics in by_name.items():
-            yield self.item(name, make_result_test(CheckResult(name, 0, diagnostics), check), 0)
+            yield self.make_item(name, make_result_test(CheckResult(name, 0, diagnostics), check), 0)
         for prompt in catalog.prompts:
-            yield from self.case_items(prompt, check)
+            yield from self.make_case_items(prompt, check)
 
     def _connect(self) -> Catalog:
         stack = ExitStack()

@@ -23,7 +23,7 @@ from promptkit.files.reading import read_beginning
 from promptkit.loader.discovery import DEFAULT_FOLDERS, PROJECT_MARKERS, holds_recipes
 
 #: Matches promptkit's configuration in any table or key of a ``pyproject.toml``.
-_TABLE: Final = re.compile(rb"tool\.promptkit(?![\w-])")
+_CONFIGURATION: Final = re.compile(rb"tool\.promptkit(?![\w-])")
 
 #: The maximum number of bytes that are read from a ``pyproject.toml``.
 _MAX_BYTES: Final = 1 << 20
@@ -75,7 +75,7 @@ def _has_prompts(root: Path) -> bool:
     """Return whether a project configures promptkit or has one of the default folders with recipes."""
     file = root / "pyproject.toml"
     with suppress(OSError):
-        if _TABLE.search(read_beginning(file, _MAX_BYTES)):
+        if _CONFIGURATION.search(read_beginning(file, _MAX_BYTES)):
             return True
     return any(holds_recipes(str(root / name)) for name in DEFAULT_FOLDERS)
 

@@ -97,8 +97,8 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
     @classmethod
     def matches_test_location(cls, *, test_location: "PyTestLocation", snapshot_location: str) -> bool:
         """Return whether a file is a snapshot of a test. Its name can contain a digest."""
-        own = cls.get_location(test_location=test_location, index=0)
-        return snapshot_location == own or super().matches_test_location(
+        default_location = cls.get_location(test_location=test_location, index=0)
+        return snapshot_location == default_location or super().matches_test_location(
             test_location=test_location, snapshot_location=snapshot_location
         )
 

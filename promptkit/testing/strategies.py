@@ -31,7 +31,7 @@ with needed_by("generating arguments (wire_arguments, call_arguments, pytest --p
     from hypothesis import strategies as st
 
 AnyPrompt: TypeAlias = Prompt[..., Any] | CompiledPrompt
-Values: TypeAlias = st.SearchStrategy[Any]
+Strategy: TypeAlias = st.SearchStrategy[Any]
 
 #: The classes of the records around a value. They are tracked, because a class can contain itself.
 Outer: TypeAlias = tuple[type, ...]
@@ -44,11 +44,11 @@ _EXTRA_ITEMS: Final = 4
 _MAX_DEPTH: Final = 2
 
 #: The largest signed 64-bit integer. JSON parsers can reject larger ones.
-_LARGEST: Final = 2**63 - 1
+_MAX_INTEGER: Final = 2**63 - 1
 
 _OFFSETS: Final = (UTC, timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(hours=3)))
 
-_NUMBERS: Final = st.integers(-_LARGEST, _LARGEST) | st.floats(allow_nan=False, allow_infinity=False)
+_NUMBERS: Final = st.integers(-_MAX_INTEGER, _MAX_INTEGER) | st.floats(allow_nan=False, allow_infinity=False)
 _ANY: Final = st.recursive(
     st.none() | st.booleans() | _NUMBERS | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -134,11 +134,11 @@ def argument_texts(argument: Argument) -> st.SearchStrategy[str]:
     texts = [*argument.reader.values, *map(text_of, argument.examples)]
     if argument.has_default and not argument.blank_is_value:
         texts.append("")
-    values = _values(argument.annotation).filter(lambda value: value is not None).map(text_of)
+    values = _json_values(argument.annotation).filter(lambda value: value is not None).map(text_of)
     return (st.sampled_from(texts) | values if texts else values).filter(is_valid)
 
 
-def _values(annotation: Any, outer: Outer = ()) -> Values:  # noqa: PLR0911 (one for each kind of type)
+def _json_values(annotation: Any, outer: Outer = ()) -> Strategy:  # noqa: PLR0911 (one for each kind of type)
     """Return a strategy for the JSON values that a type accepts."""
     kind, bounds = _split_constraints(annotation)
     if kind in _SCALARS:
@@ -146,16 +146,16 @@ def _values(annotation: Any, outer: Outer = ()) -> Values:  # noqa: PLR0911 (one
     if kinds.is_literal(kind) or kinds.is_enum(kind):
         return st.sampled_from([json_of(member) for member in get_args(kind) or kind])
     if kinds.is_union(kind):
-        return st.one_of([_values(member, outer) for member in get_args(kind)])
+        return st.one_of([_json_values(member, outer) for member in get_args(kind)])
     if kinds.is_sequence(kind):
-        return _list(kind, bounds, outer)
+        return _lists(kind, bounds, outer)
     if kinds.is_mapping(kind):
-        return _dict(kind, bounds, outer)
+        return _dictionaries(kind, bounds, outer)
     if get_origin(kind) is tuple:
-        return st.tuples(*(_values(item, outer) for item in get_args(kind))).map(list)
+        return st.tuples(*(_json_values(item, outer) for item in get_args(kind))).map(list)
     if hasattr(kind, "__pydantic_fields__"):
-        return _model(kind, outer)
-    return _record(kind, outer) if kinds.has_parts(kind) else st.from_type(kind).map(_to_json)
+        return _models(kind, outer)
+    return _records(kind, outer) if kinds.has_parts(kind) else st.from_type(kind).map(_to_json)
 
 
 def _split_constraints(annotation: Any) -> tuple[Any, Bounds]:
@@ -164,14 +164,14 @@ def _split_constraints(annotation: Any) -> tuple[Any, Bounds]:
     return kind, {name: value for name, value in structs.asdict(limits).items() if value is not None}
 
 
-def _integers(bounds: Bounds) -> Values:
-    minimum = bounds["gt"] + 1 if "gt" in bounds else bounds.get("ge", -_LARGEST)
-    maximum = bounds["lt"] - 1 if "lt" in bounds else bounds.get("le", _LARGEST)
+def _integers(bounds: Bounds) -> Strategy:
+    minimum = bounds["gt"] + 1 if "gt" in bounds else bounds.get("ge", -_MAX_INTEGER)
+    maximum = bounds["lt"] - 1 if "lt" in bounds else bounds.get("le", _MAX_INTEGER)
     step = bounds.get("multiple_of", 1)
     return st.integers(-(-minimum // step), maximum // step).map(lambda number: number * step)
 
 
-def _floats(bounds: Bounds) -> Values:
+def _floats(bounds: Bounds) -> Strategy:
     minimum, maximum = bounds.get("gt", bounds.get("ge")), bounds.get("lt", bounds.get("le"))
     if step := bounds.get("multiple_of"):
         lowest = None if minimum is None else ceil(minimum / step)
@@ -181,56 +181,59 @@ def _floats(bounds: Bounds) -> Values:
     return finite.filter(lambda number: number not in (bounds.get("gt"), bounds.get("lt")))
 
 
-def _strings(bounds: Bounds) -> Values:
+def _strings(bounds: Bounds) -> Strategy:
     if "pattern" in bounds:
         return st.from_regex(bounds["pattern"], alphabet=st.characters(codec="utf-8"))
     return st.text(min_size=bounds.get("min_length", 0), max_size=bounds.get("max_length"))
 
 
-def _bytes(bounds: Bounds) -> Values:
+def _bytes(bounds: Bounds) -> Strategy:
     return st.binary(min_size=bounds.get("min_length", 0), max_size=bounds.get("max_length")).map(json_of)
 
 
-def _moments(make: Callable[..., Values]) -> Callable[[Bounds], Values]:
+def _dates_or_times(make: Callable[..., Strategy]) -> Callable[[Bounds], Strategy]:
     """Return a function that creates a strategy for datetimes or times, with UTC offsets if required."""
     zones = {None: (None, *_OFFSETS), True: _OFFSETS, False: (None,)}
     return lambda bounds: make(timezones=st.sampled_from(zones[bounds.get("tz")])).map(json_of)
 
 
-def _list(kind: Any, bounds: Bounds, outer: Outer) -> Values:
-    items = _values((*get_args(kind), Any)[0], outer)
+def _lists(kind: Any, bounds: Bounds, outer: Outer) -> Strategy:
+    items = _json_values((*get_args(kind), Any)[0], outer)
     if items.is_empty:  # a recursive class has reached its maximum depth
         return st.just([])
     is_set = issubclass(get_origin(kind) or kind, AbstractSet)
-    minimum, maximum = _sizes(bounds)
+    minimum, maximum = _size_range(bounds)
     unique = msgspec.json.encode if is_set else None
     return st.lists(items, min_size=minimum, max_size=maximum, unique_by=unique)
 
 
-def _dict(kind: Any, bounds: Bounds, outer: Outer) -> Values:
+def _dictionaries(kind: Any, bounds: Bounds, outer: Outer) -> Strategy:
     key, value = get_args(kind) or (Any, Any)
-    keys, values = st.text() if key is Any else _values(key, outer).map(_key), _values(value, outer)
-    minimum, maximum = _sizes(bounds)
+    keys, values = (
+        st.text() if key is Any else _json_values(key, outer).map(_json_key),
+        _json_values(value, outer),
+    )
+    minimum, maximum = _size_range(bounds)
     return (
         st.just({}) if values.is_empty else st.dictionaries(keys, values, min_size=minimum, max_size=maximum)
     )
 
 
-def _key(value: Any) -> str:
+def _json_key(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _sizes(bounds: Bounds) -> tuple[int, int]:
+def _size_range(bounds: Bounds) -> tuple[int, int]:
     minimum = bounds.get("min_length", 0)
     return minimum, min(minimum + _EXTRA_ITEMS, bounds.get("max_length", sys.maxsize))
 
 
-def _record(kind: Any, outer: Outer) -> Values:
+def _records(kind: Any, outer: Outer) -> Strategy:
     """Return a strategy for a record, that is, a class with fields."""
     cls = get_origin(kind) or kind
     if outer.count(cls) >= _MAX_DEPTH:
         return st.nothing()
-    members = [(member, _values(member.type, (*outer, cls))) for member in kinds.members_of_record(kind)]
+    members = [(member, _json_values(member.type, (*outer, cls))) for member in kinds.members_of_record(kind)]
     if kinds.is_named_tuple(cls):
         values, minimum = [values for _, values in members], sum(member.required for member, _ in members)
         return st.one_of([st.tuples(*values[:end]).map(list) for end in range(minimum, len(values) + 1)])
@@ -240,13 +243,13 @@ def _record(kind: Any, outer: Outer) -> Values:
     return st.fixed_dictionaries(required | tag, optional=optional)
 
 
-def _model(kind: Any, outer: Outer) -> Values:
+def _models(kind: Any, outer: Outer) -> Strategy:
     """Return a strategy for a Pydantic model. Values that its validators reject are removed later."""
     if outer.count(kind) >= _MAX_DEPTH:
         return st.nothing()
     required, optional = {}, {}
     for name, field in kind.__pydantic_fields__.items():
-        values = _values(Annotated[(field.annotation, *(field.metadata or [None]))], (*outer, kind))
+        values = _json_values(Annotated[(field.annotation, *(field.metadata or [None]))], (*outer, kind))
         if name == "root":  # the only field of a RootModel
             return values
         alias = field.validation_alias if isinstance(field.validation_alias, str) else field.alias or name
@@ -279,7 +282,7 @@ _MESSAGES: Final = st.fixed_dictionaries(
 )
 
 #: Functions that create the strategies for types with constraints, and for types that Hypothesis lacks.
-_SCALARS: Final[dict[Any, Callable[[Bounds], Values]]] = {
+_SCALARS: Final[dict[Any, Callable[[Bounds], Strategy]]] = {
     **dict.fromkeys((Any, object), lambda _: _ANY),
     NoneType: lambda _: st.none(),
     int: _integers,
@@ -287,8 +290,8 @@ _SCALARS: Final[dict[Any, Callable[[Bounds], Values]]] = {
     Decimal: lambda _: st.decimals(allow_nan=False, allow_infinity=False).map(str),
     str: _strings,
     bytes: _bytes,
-    datetime: _moments(st.datetimes),
-    time: _moments(st.times),
+    datetime: _dates_or_times(st.datetimes),
+    time: _dates_or_times(st.times),
     Path: lambda _: _PATHS,
     Image: lambda _: st.sampled_from(_PICTURES),
     Audio: lambda _: st.sampled_from(_RECORDINGS),

@@ -15,7 +15,7 @@ from promptkit.language.text import Text
 from promptkit.language.validation import describe
 
 #: A rendering, or a part of one.
-Turns: TypeAlias = Workflow | Message | Content
+RenderingPart: TypeAlias = Workflow | Message | Content
 
 #: Attributes that any content can have and that its text does not show.
 _ANNOTATIONS: Final = ("audience", "priority", "last_modified")
@@ -28,7 +28,7 @@ _HEAD: Final = re.compile(r"\\*\[(?:user|assistant|system)\]")
 _LINE_ENDS: Final = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _SYMBOLS: Final = dict(zip(f"{_LINE_ENDS} \t\n", "␍␋␌␜␝␞␤↵¶␠␉␊", strict=True))
 _BACKSLASHES: Final = r"(?<!\\)(\\*+)"
-_SHOWN: Final = re.compile(rf"{_BACKSLASHES}([{_LINE_ENDS}{''.join(_SYMBOLS.values())}]|[ \t](?=\n|\Z))")
+_WHITESPACE: Final = re.compile(rf"{_BACKSLASHES}([{_LINE_ENDS}{''.join(_SYMBOLS.values())}]|[ \t](?=\n|\Z))")
 _LAST_LINE_FEED: Final = re.compile(rf"{_BACKSLASHES}(\n)\Z")
 
 
@@ -48,7 +48,7 @@ class Line(NamedTuple):
     turn: str = ""
 
 
-def transcript(value: Turns) -> str:
+def transcript(value: RenderingPart) -> str:
     """
     Return a transcript of *value*. Unequal workflows have different transcripts.
 
@@ -56,7 +56,7 @@ def transcript(value: Turns) -> str:
     Whitespace is replaced as in `visible_whitespace`.
     """
     messages: Iterable[Any] = value.shown if isinstance(value, Workflow) else [value]
-    text = "\n\n".join("\n".join(line.text for line in lines_of(message)) for message in messages)
+    text = "\n\n".join("\n".join(line.text for line in transcript_lines(message)) for message in messages)
     return _LAST_LINE_FEED.sub(_replace_symbol, text)
 
 
@@ -71,7 +71,7 @@ def visible_whitespace(text: str) -> str:
 
 
 def _show_whitespace(text: str) -> str:
-    return _SHOWN.sub(_replace_symbol, text)
+    return _WHITESPACE.sub(_replace_symbol, text)
 
 
 def _replace_symbol(match: re.Match[str]) -> str:
@@ -91,7 +91,7 @@ def _is_message_list(value: object) -> bool:
     return all(isinstance(item, Message) for item in value)
 
 
-def lines_of(value: Any) -> Iterator[Line]:
+def transcript_lines(value: Any) -> Iterator[Line]:
     """Yield the lines of a workflow, a message, content, a list or tuple of messages, or any other value."""
     if isinstance(value, Workflow) and value.system is not None:
         yield from _content_lines(value.system, "[system]", "the system part")
@@ -114,7 +114,7 @@ def _message_lines(message: Message, turn: str) -> Iterator[Line]:
 def _content_lines(content: Content, head: str, turn: str) -> Iterator[Line]:
     """Yield a line with *head* and the attributes that the text does not show, then the lines of the text."""
     details = ((name, getattr(content, name)) for name in (*_ANNOTATIONS, *_hidden_fields(content)))
-    attributes = (f"{name}={_value(value)}" for name, value in details if value not in (None, ()))
+    attributes = (f"{name}={_format_value(value)}" for name, value in details if value not in (None, ()))
     yield Line(" ".join([head, *attributes]), turn)
     for line in str(content).split("\n"):
         yield Line(_show_whitespace(f"\\{line}" if _HEAD.match(line) else line), turn)
@@ -130,7 +130,7 @@ def _hidden_fields(content: Content) -> tuple[str, ...]:
     return ()
 
 
-def _value(value: object) -> str:
+def _format_value(value: object) -> str:
     """Format a value. Equal values have the same result."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
@@ -159,11 +159,14 @@ def explain(operator: str, left: object, right: object, *, full: bool = False) -
     if not (has_transcript(left) or has_transcript(right)):
         return None
     if operator == "!=":
-        return [f"{head}: they are equal", *(_format_line(line.text, full=full) for line in lines_of(left))]
+        return [
+            f"{head}: they are equal",
+            *(_format_line(line.text, full=full) for line in transcript_lines(left)),
+        ]
     hint = _suggest_comparison(left, right)
     differ = "the transcripts differ (- right, + left)"
     head = f"{head}: values of these types are never equal: compare {hint}" if hint else f"{head}: {differ}"
-    return [head, *_diff_lines([*lines_of(right)], [*lines_of(left)], full=full)]
+    return [head, *_diff_lines([*transcript_lines(right)], [*transcript_lines(left)], full=full)]
 
 
 def format_differences(head: str, old: str, new: str) -> str:
@@ -174,7 +177,7 @@ def format_differences(head: str, old: str, new: str) -> str:
 
 def _explain_search(operator: str, text: object, turns: object, *, full: bool) -> list[str]:
     """Explain why a search failed. Show all lines for ``in``, or the matching lines for ``not in``."""
-    lines = [line.text for line in lines_of(turns)]
+    lines = [line.text for line in transcript_lines(turns)]
     matching = [line for line in lines if str(text) in line]
     outcome = (
         "its text contains this string" if operator == "not in" else "its text does not contain this string"
