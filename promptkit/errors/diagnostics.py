@@ -182,17 +182,17 @@ class Report(Struct, frozen=True):
         location:
             The location of its definition.
 
-        found:
+        diagnostics:
             The diagnostics added so far.
 
-        places:
+        parameter_locations:
             The locations of parameters that are not declared in Python, keyed by parameter name.
     """
 
     subject: str
     location: Location
-    found: list[Diagnostic] = field(default_factory=list)
-    places: Mapping[str, Location] = {}
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    parameter_locations: Mapping[str, Location] = {}
 
     @property
     def owner(self) -> Owner:
@@ -202,12 +202,12 @@ class Report(Struct, frozen=True):
     def add(self, rule: Rule, message: str, hint: str, location: "LocationLike | None" = None) -> None:
         """Add a diagnostic. The arguments are the same as for `Owner.diagnostic`."""
         if isinstance(location, str):
-            location = self.places.get(location, location)
-        self.found.append(self.owner.diagnostic(rule, message, hint, location))
+            location = self.parameter_locations.get(location, location)
+        self.diagnostics.append(self.owner.diagnostic(rule, message, hint, location))
 
     def without_duplicates(self) -> list[Diagnostic]:
         """Return the diagnostics, but only the first of those with the same message and location."""
         first: dict[tuple[str, Location], Diagnostic] = {}
-        for diagnostic in self.found:
+        for diagnostic in self.diagnostics:
             first.setdefault((diagnostic.message, diagnostic.location), diagnostic)
         return list(first.values())

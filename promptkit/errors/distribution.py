@@ -24,12 +24,12 @@ DISTRIBUTION: Final = "mcp-promptkit"
 _OTHER_PROJECT: Final = "promptkit"
 
 
-def quoted(word: str) -> str:
+def quote_for_shell(word: str) -> str:
     """Return *word*, quoted for this system's shell if necessary."""
     return list2cmdline([word]) if sys.platform == "win32" else shlex.quote(word)
 
 
-def pip(action: str = "install", python: str = "") -> str:
+def pip_command(action: str = "install", python: str = "") -> str:
     """
     Return the first words of a command that installs or uninstalls packages for this Python.
 
@@ -40,7 +40,7 @@ def pip(action: str = "install", python: str = "") -> str:
         python:
             The command that starts this Python in a shell. By default, this is the full path of this Python.
     """
-    python = python or quoted(sys.executable)
+    python = python or quote_for_shell(sys.executable)
     if find_spec("pip") is None:  # for example, in an environment created by uv
         return f"uv pip {action} --python {python}"
     return f"{python} -m pip {action}"
@@ -59,8 +59,8 @@ def install_command(extras: str = "") -> str:
     match _origin(DISTRIBUTION):
         case {"dir_info": {"editable": True}, "url": str(url)}:
             folder = url2pathname(urlsplit(url).path)
-            return f"{pip()} -e {quoted(f'{folder}[{extras}]' if extras else folder)}"
-    return f"{pip()} {quoted(requirement(DISTRIBUTION, [extras] if extras else []))}"
+            return f"{pip_command()} -e {quote_for_shell(f'{folder}[{extras}]' if extras else folder)}"
+    return f"{pip_command()} {quote_for_shell(requirement(DISTRIBUTION, [extras] if extras else []))}"
 
 
 def requirement(name: str, extras: Sequence[str] = ()) -> str:
@@ -99,7 +99,8 @@ def other_package_hint() -> str | None:
         return None
     return (
         f"another project's package, promptkit {other.version}, is also installed, and has the same import "
-        f"name: run {pip('uninstall')} {_OTHER_PROJECT}, and then {install_command()} --force-reinstall"
+        f"name: run {pip_command('uninstall')} {_OTHER_PROJECT}, and then {install_command()} "
+        "--force-reinstall"
     )
 
 

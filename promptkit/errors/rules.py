@@ -174,7 +174,7 @@ WARNINGS: Final = frozenset(rule for rule in Rule if rule.severity == _WARNING)
 IGNORABLE: Final = frozenset(rule for rule in Rule if rule.is_ignorable)
 
 
-def rule_of(code: str) -> Rule:
+def find_ignorable_rule(code: str) -> Rule:
     """
     Return the rule with the code that an author wants to ignore.
 

@@ -35,7 +35,7 @@ class Span(NamedTuple):
     end: int
 
 
-def line_of(file: str, line: int) -> str:
+def read_line(file: str, line: int) -> str:
     """Return a line of a file, without its line ending; ``""`` if the file has fewer lines."""
     lines = _lines(file)
     return lines[line - 1].rstrip("\n") if 0 < line <= len(lines) else ""
@@ -149,7 +149,7 @@ def span_at(file: str, line: int, start: int, end: int | None) -> Span:
 
     Offsets are in UTF-8 bytes, as in `ast`.
     """
-    data = line_of(file, line).encode(errors="surrogatepass")
+    data = read_line(file, line).encode(errors="surrogatepass")
     characters = [len(data[:offset].decode(errors="replace")) for offset in (start, end or len(data))]
     return Span(line, characters[0] + 1, max(characters) + 1)
 
@@ -174,7 +174,7 @@ def span_of_part(file: str, line: int, part: str) -> Span | None:
 
 def _span_of_name(file: str, function: Function) -> Span:
     line = function.lineno
-    match = re.search(rf"\bdef\s+({re.escape(function.name)})\b", line_of(file, line))
+    match = re.search(rf"\bdef\s+({re.escape(function.name)})\b", read_line(file, line))
     return Span(line, match.start(1) + 1, match.end(1) + 1) if match else span_of(file, function)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ResultError
-from promptkit.files.reading import INSTALLED
+from promptkit.files.reading import INSTALL_FOLDERS
 
 if TYPE_CHECKING:
     from traceback import TracebackException
@@ -83,7 +83,7 @@ def is_authors_file(file: str) -> bool:
     """
     Return whether *file* is an author's file: not in the standard library, an installed package or promptkit.
     """
-    if file.startswith("<") or not INSTALLED.isdisjoint(Path(file).parts):
+    if file.startswith("<") or not INSTALL_FOLDERS.isdisjoint(Path(file).parts):
         return False
     return not file.startswith((_PACKAGE + os.sep, _STANDARD_LIBRARY + os.sep))
 

@@ -197,7 +197,7 @@ def _read_if_exists(folder: Folder, name: str) -> bytes | None:
 def _check_writable(contents: FileContents) -> None:
     if contents.data is None:
         return
-    status = contents.folder.status(contents.name)
+    status = contents.folder.lstat(contents.name)
     if status is None:
         raise FileEditError(_CHANGED)
     # Root must not write a read-only file either, because it was made read-only for a reason.

@@ -169,7 +169,7 @@ class Folder:
         with self._open_folder((), create=True):
             pass
 
-    def status(self, path: str) -> os.stat_result | None:
+    def lstat(self, path: str) -> os.stat_result | None:
         """Return the status of the file, symbolic link or folder at *path*; None if nothing exists there."""
         try:
             with self._entry(path) as (parent, name):

@@ -18,7 +18,7 @@ Stamp: TypeAlias = tuple[int, int, int, int]
 Stamps: TypeAlias = Mapping[str, Stamp | None]
 
 #: The names of folders that contain installed packages, which authors do not edit.
-INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
+INSTALL_FOLDERS: Final = frozenset({"site-packages", "dist-packages"})
 
 #: The maximum size of a source file. Larger files are not written by hand, and could exhaust the memory.
 MAX_SOURCE_BYTES: Final = 1 << 24
@@ -164,7 +164,9 @@ def is_untrusted_user(uid: int) -> bool:
     return uid not in (0, current) and not (current == 0 and os.environ.get("SUDO_UID") == str(uid))
 
 
-def is_foreign(path: str | os.PathLike[str], trusted_folder: str | os.PathLike[str] | None = None) -> bool:
+def has_untrusted_owner(
+    path: str | os.PathLike[str], trusted_folder: str | os.PathLike[str] | None = None
+) -> bool:
     """
     Return whether *path* belongs to an untrusted user. For a symbolic link, its own owner counts.
 

@@ -89,7 +89,7 @@ def _lint_prompt(client: ClientProfile, prompt: CompiledPrompt) -> list[Diagnost
         message = f"{client.title} does not show prompts"
         hint = "serve them as tools, with --tools, or use them in another client"
         report.add(Rule.HIDDEN_PROMPT, message, hint, "def")
-        return report.found
+        return report.diagnostics
     _lint_arguments(client, prompt, report)
     if (scope := Scope.of(prompt.renderer.function, prompt.location)) is not None:
         _lint_messages(client, SentMessages.from_source(scope), report)

@@ -21,7 +21,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.declarations.markdown_prompts import MarkdownPrompt
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
-from promptkit.errors.rules import Rule, rule_of
+from promptkit.errors.rules import Rule, find_ignorable_rule
 from promptkit.errors.sources import nodes_of, span_of, text_of, tree_of
 from promptkit.language.files import TextRead
 from promptkit.language.messages import Workflow
@@ -99,13 +99,13 @@ def lint_suppressions(file: Path) -> list[Diagnostic]:
     for comment in _find_comments(str(file)):
         for hint in filter(None, map(_suppression_error, comment.codes or [""])):
             report.add(Rule.BAD_SUPPRESSION, "this comment has no effect", hint, comment.location)
-    return report.found
+    return report.diagnostics
 
 
 def _suppression_error(code: str) -> str | None:
     """Return the reason why a code cannot be ignored; None if it can be."""
     try:
-        rule_of(code)
+        find_ignorable_rule(code)
     except ValueError as error:
         return str(error) if code else _MISSING_CODE_HINT
     return None

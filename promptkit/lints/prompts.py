@@ -179,7 +179,7 @@ def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diag
     """Return diagnostics about the first message of a rendering. `lint_prompt` checks that of the source."""
     report = Report(f"prompt {prompt.name!r}", prompt.location)
     _lint_first_messages(SentMessages.from_rendering(workflow), report)
-    return tuple(report.found)
+    return tuple(report.diagnostics)
 
 
 def _lint_media(scope: Scope, report: Report) -> None:

@@ -139,7 +139,7 @@ def lint_skill(skill: CompiledSkill) -> list[Diagnostic]:
         _lint_fields(skill, report)
     _lint_references(skill, report)
     _lint_files(skill, texts, report)
-    return report.found
+    return report.diagnostics
 
 
 def _lint_fields(skill: CompiledSkill, report: Report) -> None:
@@ -209,7 +209,7 @@ def lint_skill_names(catalog: Catalog) -> Iterator[Diagnostic]:
             report = Report(f"skill {skill.name!r}", skill.location)
             message = f"{skill.uri_template!r} has the same name as {other.uri_template!r}"
             report.add(Rule.SAME_SKILL_NAME, message, "rename one of them: hosts identify skills by name")
-            yield from report.found
+            yield from report.diagnostics
 
 
 #: The default budget for the names and descriptions of all skills together, in tokens.

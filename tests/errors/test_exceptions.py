@@ -382,7 +382,7 @@ class TestDiagnostic:
 
         report.add(MISSING.rule, "parameter 'diff' has no annotation", MISSING.hint)
 
-        assert report.found == [MISSING]
+        assert report.diagnostics == [MISSING]
 
     def test_locations_sort_by_file_and_line(self):
         """Locations are sorted by file, then numerically by line."""
