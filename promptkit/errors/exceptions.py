@@ -133,7 +133,7 @@ INPUT_ERRORS: Final = (UnsendableMediaError, BudgetError)
 
 class EmptyPromptError(PromptError):
     """
-    A prompt rendered no messages, and so neither text nor other content.
+    A prompt rendered no messages.
 
     This is a `PromptError`, because a client that received an empty list would not explain it to the user.
 

@@ -42,7 +42,7 @@ def read_line(file: str, line: int) -> str:
 
 
 def function_at(file: str, line: int) -> Function | None:
-    """Return the function that starts, with its decorators, on *line*; None if there is none."""
+    """Return the function whose first line, including decorators, is *line*; None if there is none."""
     return _functions(text_of(file)).get(line)
 
 
@@ -102,7 +102,7 @@ def _own_nodes(function: ast.AST) -> list[ast.AST]:
 
 
 def plain_pieces(file: str, node: ast.JoinedStr) -> Iterator[str]:
-    """Yield the plain string literals that are next to an f-string, so that Python joins them with it."""
+    """Yield the plain string literals that Python joins with an adjacent f-string."""
     import tokenize
 
     last, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset

@@ -179,7 +179,7 @@ class Folder:
 
     def resolve(self, path: str) -> str:
         """
-        Return the path in this folder of the file that *path* refers to, following links.
+        Follow the links in *path*, and return the path of its target within this folder.
 
         Raises:
             OSError: If the file does not exist, or a link points outside the folder.
@@ -330,7 +330,7 @@ class Folder:
             os.unlink(name, dir_fd=parent)
 
     def remove_empty_folders(self, path: str) -> None:
-        """Remove the folders between the file *path* and this folder that are empty."""
+        """Remove the parent folders of *path* below this folder, as long as they are empty."""
         parts = path.split("/")[:-1]
         with suppress(OSError):  # a folder that is not empty or is in use remains, like its parents
             for end in range(len(parts), 0, -1):

@@ -170,7 +170,7 @@ def lint_catalog(catalog: Catalog) -> Catalog:
 
 class Checks(Struct, frozen=True):
     """
-    The checks that are configured.
+    The configured checks.
 
     Args:
         clients:

@@ -105,7 +105,7 @@ def _references_in(tokens: Collection[Any], line: int) -> Iterator[Reference]:
 
 
 def _plain_path(target: str) -> str:
-    """Return a path without the variable for the skill's folder, its query or its fragment."""
+    """Remove the variable for the skill's folder, the query and the fragment from the path of a reference."""
     path = _SKILL_FOLDER.sub("", target, count=1)
     return path.partition("#")[0].partition("?")[0] if "#" in path or "?" in path else path
 

@@ -299,7 +299,7 @@ def walk_parts(node: ast.expr, parts_of: Callable[[ast.expr], Sequence[ast.expr]
 
 
 def type_members(annotation: ast.expr | None) -> list[ast.expr]:
-    """Return the members of a union, or the only member of any other type, without their ``Annotated``."""
+    """Return the members of a union, or the type itself if it is not a union. Remove ``Annotated``."""
     match annotation:
         case None:
             return []

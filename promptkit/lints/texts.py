@@ -207,7 +207,7 @@ def _keeps_text(syntax: ast.AST) -> bool:
 
 
 def _texts(sent: ast.expr, scope: Scope, file: str) -> Iterator[tuple[ast.expr, str]]:
-    """Yield the string literals that are part of an expression's text, each after its node."""
+    """Yield the string literals that are part of an expression's text, each with its node."""
     for node in walk_parts(sent, partial(_text_parts, scope=scope)):
         match node:
             case ast.Constant(str(text)):

@@ -82,7 +82,7 @@ class CalledTool(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The text of all blocks, with a blank line between two blocks."""
+        """The text of all blocks, separated by blank lines."""
         return "\n\n".join("\n".join(content.texts) for content in self.content)
 
 

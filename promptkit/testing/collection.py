@@ -58,7 +58,7 @@ def configured_catalog(config: pytest.Config, project: Path) -> Catalog:
 
 def targets_for(config: pytest.Config, *projects: Path) -> tuple[str, ...]:
     """
-    Return the configured targets, or otherwise the default folder with recipes.
+    Return the configured targets; if there are none, return the default folder with recipes.
 
     Search *projects* first, then the folder where pytest was started, and then pytest's root folder.
 
@@ -75,8 +75,8 @@ def add_targets(config: pytest.Config) -> None:
     """
     Store the targets of this run, and make pytest collect the configured ones.
 
-    If the command line names files and folders, the targets are those that contain recipes, and those that
-    the configurations in these folders name.
+    Files and folders on the command line become targets if they contain recipes. Targets that are configured
+    in these folders are added.
 
     Raises:
         UsageError: If there are no targets, if a configured target is a module, or if the configuration is
@@ -289,7 +289,7 @@ def _case_results(
 
 
 def _create_owner(declaration: Prompt[..., Any] | Resource[..., Any], loaded: LoadedFile) -> Owner:
-    """Return the owner that the diagnostics of a declaration have."""
+    """Return the owner for diagnostics about a declaration."""
     if isinstance(declaration, Prompt):
         return Owner(f"prompt {loaded.name_of(declaration)!r}", declaration.location)
     return Owner(f"resource {declaration.name!r}", declaration.location)

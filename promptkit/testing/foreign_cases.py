@@ -25,7 +25,9 @@ from promptkit.testing.collection import (
 
 def collect_server_cases(config: pytest.Config) -> None:
     """
-    Make pytest collect only the cases of a server's prompts, in ``cases.toml`` where pytest was started.
+    Make pytest collect only the cases of a server's prompts.
+
+    The cases are in ``cases.toml``, in the folder where pytest was started.
 
     Raises:
         UsageError: If an option is invalid, or if the folder does not contain ``cases.toml``.

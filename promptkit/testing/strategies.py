@@ -63,8 +63,8 @@ def wire_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, str]]:
 
     The strategy supports every parameter type, and includes the author's examples and the cases that render.
     Optional arguments are sometimes omitted, or blank, as in a form that is not filled in. Values of types
-    registered with `promptkit.register_type` come from Hypothesis. If it does not support such a type,
-    register a strategy with ``hypothesis.strategies.register_type_strategy``.
+    registered with `promptkit.register_type` come from Hypothesis. For a type that Hypothesis does not
+    support, register a strategy with ``hypothesis.strategies.register_type_strategy``.
 
     Args:
         prompt:
@@ -85,7 +85,7 @@ def wire_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, str]]:
 
 def call_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, Any]]:
     """
-    Return a strategy for the keyword arguments of *prompt*, which are converted from `wire_arguments`.
+    Return a strategy for the keyword arguments of *prompt*: `wire_arguments`, converted to their types.
 
     Args:
         prompt:

@@ -62,10 +62,11 @@ def transcript(value: RenderingPart) -> str:
 
 def visible_whitespace(text: str) -> str:
     """
-    Replace whitespace that editors and formatters change by symbols, such as ``␍`` for a carriage return.
+    Replace some whitespace with symbols, such as ``␍`` for a carriage return.
 
-    The replaced characters are line endings except the line feed, the last space or tab of a line (``␠``,
-    ``␉``), and the line feed at the end of the text (``␊``). A symbol in *text* gets a leading backslash.
+    The replaced characters are those that editors and formatters change: line endings except the line feed,
+    the last space or tab of a line (``␠``, ``␉``), and the line feed at the end of the text (``␊``). A symbol
+    in *text* gets a leading backslash.
     """
     return _LAST_LINE_FEED.sub(_replace_symbol, _show_whitespace(text))
 
