@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from promptkit.cli.output import Output, console_on, escape_commands, width_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Severity
-from promptkit.errors.sources import line_of
+from promptkit.errors.sources import read_line
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.standard_error import say, stderr_stream
 
@@ -115,7 +115,7 @@ def _window(location: Location, width: int) -> tuple[str, int, int]:
     from rich.cells import cell_len
 
     # Each invisible character becomes one space, which keeps the columns.
-    line = line_of(location.file, location.line)
+    line = read_line(location.file, location.line)
     source = "".join(c if c.isprintable() else " " for c in line).rstrip()
     start, end = location.column - 1, location.end - 1
     if start < 0:

@@ -91,7 +91,7 @@ def _find(path: str, ending: str) -> list[_Source] | None:
     parent, name = os.path.split(path)
     folder = Folder.named(parent or os.curdir, is_portable=False)
     with suppress(OSError):
-        if folder.status(name) is None:
+        if folder.lstat(name) is None:
             return None
     return [_Source(path, name.removesuffix(ending), partial(folder.read, name, _MAX_BYTES))]
 

@@ -14,7 +14,7 @@ from promptkit.cli.diagnostics import fail
 from promptkit.cli.output import Output
 from promptkit.clients.configuration_files import ConfigurationFile
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE
-from promptkit.errors.distribution import DISTRIBUTION, pip
+from promptkit.errors.distribution import DISTRIBUTION, pip_command
 from promptkit.files.folder import Folder
 from promptkit.files.reading import MAX_SOURCE_BYTES, read_regular_file
 from promptkit.fragments.shell_words import quoted, quoted_path
@@ -232,10 +232,10 @@ def run(options: Namespace, output: Output) -> int:
     sample = _SKILL_SAMPLE if options.skill else _MARKDOWN_SAMPLE if options.markdown else _PYTHON_SAMPLE
     required, optional = sample.files, {**_PROJECT_FILES, **(_DOCKER_FILES if options.docker else {})}
     try:
-        is_existing_project = options.docker and folder.status(_PYPROJECT) is not None
+        is_existing_project = options.docker and folder.lstat(_PYPROJECT) is not None
         if is_existing_project:
             required, optional = {}, {**_DOCKER_FILES}
-        kept = [path for path in optional if folder.status(path) is not None]
+        kept = [path for path in optional if folder.lstat(path) is not None]
         files = {**required, **{path: text for path, text in optional.items() if path not in kept}}
         folder.write_new({path: text.encode() for path, text in files.items()})
     except (FileExistsError, NotADirectoryError) as error:  # a file exists at the path of a file or a folder
@@ -269,7 +269,7 @@ def _next_commands(folder: Path, target: str, sample: _Sample) -> list[str]:
     enter = "" if folder.resolve() == Path.cwd() else f"cd {quoted_path(str(folder))} && "
     promptkit = _program("promptkit", shutil.which("promptkit", path=sysconfig.get_path("scripts")))
     python = _program("python", sys.executable)
-    install = "" if find_spec("pytest") else f"{pip(python=python)} pytest && "
+    install = "" if find_spec("pytest") else f"{pip_command(python=python)} pytest && "
     named = f" {target}" if target else ""
     client = _client(is_skill=sample is _SKILL_SAMPLE)
     return [

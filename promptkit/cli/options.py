@@ -21,9 +21,9 @@ from promptkit.compiler.configuration import (
     find_configuration,
 )
 from promptkit.errors.exceptions import ConfigurationError, LoadError
-from promptkit.errors.rules import rule_of
+from promptkit.errors.rules import find_ignorable_rule
 from promptkit.errors.suggestions import nearest
-from promptkit.files.reading import is_foreign
+from promptkit.files.reading import has_untrusted_owner
 from promptkit.loader.discovery import DEFAULT_FOLDERS
 from promptkit.loader.targets import split_prefix, with_markdown
 from promptkit.protocol.limits import OPTIONS, Limits
@@ -114,7 +114,7 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
     if not options.has_targets and options.command not in _TARGETS_LATER:
         options.targets = _targets(options, configuration)
     if configuration.ignore:
-        options.ignore = frozenset(map(rule_of, configuration.ignore))
+        options.ignore = frozenset(map(find_ignorable_rule, configuration.ignore))
     options.elicit = configuration.elicit
     options.configuration = configuration
     return options
@@ -266,7 +266,7 @@ def _targets(options: Namespace, configuration: Configuration) -> list[str]:
         options.target_note = f"it is configured in {configuration.file}"
         return with_markdown(configuration.targets, patterns)
     (folder,) = options.targets
-    if is_foreign(folder):
+    if has_untrusted_owner(folder):
         raise LoadError(folder, NOT_MINE)
     if not os.path.isdir(folder):  # noqa: PTH112 (False for any text)
         raise LoadError(folder, NO_FOLDER)

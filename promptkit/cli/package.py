@@ -44,7 +44,7 @@ from promptkit.cli.package_project import (
 )
 from promptkit.compiler.configuration import find_configuration, read_pyproject
 from promptkit.declarations.skill_files import is_omitted
-from promptkit.errors.distribution import quoted
+from promptkit.errors.distribution import quote_for_shell
 from promptkit.errors.exceptions import shortened
 from promptkit.files.folder import Folder
 from promptkit.files.scratch import scratch_folder
@@ -174,7 +174,7 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
     if server.startswith("local/"):
         hint = "set a name with --server-name, as in io.github.acme/prompts"
         output.print_lines([f"{server} cannot be published in the registry: {hint}"])
-    output.print_lines([f"next: uvx --from {quoted(paths[0])} {metadata.name}"])
+    output.print_lines([f"next: uvx --from {quote_for_shell(paths[0])} {metadata.name}"])
     return Exit.OK
 
 

@@ -136,7 +136,7 @@ class FolderChange(Struct, frozen=True):
 
     def _exists_unchanged(self, path: str, digests: set[str | None]) -> bool:
         """Return whether a file exists. Raises OSError if its digest is not one of *digests*."""
-        if self.folder.status(path) is None:
+        if self.folder.lstat(path) is None:
             return False
         if self.folder.digest(path, MAX_BYTES) not in digests - {None}:
             raise _changed_file_error(path)
@@ -270,7 +270,7 @@ def _present_files(
             raise _conflict_error(folder, path, "was not written by promptkit")
     present = set[str]()
     for path in known:
-        if folder.status(path) is None:
+        if folder.lstat(path) is None:
             continue
         digest = folder.digest(path, MAX_BYTES)
         allowed = {written.get(path), wanted[path].digest if path in wanted else None}
@@ -282,8 +282,8 @@ def _present_files(
 
 
 def _files_in(folder: Folder, name: str) -> list[str]:
-    """Return the paths of the files and symbolic links in an entry, except hidden and generated ones."""
-    status = folder.status(name)
+    """Return the paths of the files and symbolic links of an entry, except hidden and generated ones."""
+    status = folder.lstat(name)
     if status is None:
         return []
     if not stat.S_ISDIR(status.st_mode):

@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from promptkit.clients.profiles import get_client
 from promptkit.errors.exceptions import ConfigurationError, LoadError
-from promptkit.errors.rules import rule_of
+from promptkit.errors.rules import find_ignorable_rule
 from promptkit.errors.suggestions import nearest
-from promptkit.files.reading import is_foreign, read_regular_file
+from promptkit.files.reading import has_untrusted_owner, read_regular_file
 from promptkit.files.toml import parse_toml
 from promptkit.loader.discovery import DEFAULT_FOLDERS
 from promptkit.loader.targets import PREFIX_RULE, is_prefix, is_project, split_prefix, with_markdown
@@ -100,7 +100,7 @@ def find_configuration(start: str | Path = ".", *, only_own: bool = False) -> Co
             return Configuration()
         folder = parent
     file = os.path.join(folder, "pyproject.toml")
-    is_foreign_file = is_foreign(file) or is_foreign(folder)
+    is_foreign_file = has_untrusted_owner(file) or has_untrusted_owner(folder)
     table = None if is_foreign_file and only_own else _read_table(file)
     if table is None:
         return Configuration()
@@ -130,7 +130,7 @@ def find_targets(start: str | Path = ".") -> tuple[str, ...]:
         return tuple(with_markdown(targets, configuration.markdown))
     for name in DEFAULT_FOLDERS:
         if os.path.isdir(folder := os.path.join(start, name)):
-            if is_foreign(folder):
+            if has_untrusted_owner(folder):
                 raise LoadError(folder, NOT_MINE)
             return tuple(with_markdown([folder], configuration.markdown))
     raise LoadError(os.path.join(start, DEFAULT_FOLDERS[0]), NO_FOLDER)
@@ -227,7 +227,7 @@ def _check_names(file: str, clients: Collection[str], ignore: Collection[str]) -
             get_client(name)
         setting = "ignore"
         for code in ignore:
-            rule_of(code)
+            find_ignorable_rule(code)
     except ValueError as error:
         raise ConfigurationError(file, f"[tool.promptkit] {setting}: {error}") from None
 

@@ -294,9 +294,9 @@ def _resolve_skill_clashes(
         if other := next(clashing, None):
             message = f"{other.uri_template!r} is already defined at {other.location}"
             report.add(Rule.DUPLICATE_SKILL, message, "change the URI of that resource")
-        if not report.found:
+        if not report.diagnostics:
             served[skill.folder] = skill
-        diagnostics += report.found
+        diagnostics += report.diagnostics
     return list(served.values()), diagnostics
 
 

@@ -144,9 +144,9 @@ def read_markdown_prompt(path: Path, root: Path) -> tuple[MarkdownPrompt | None,
         body = parse_body(body_text, first_line, path, root)
         if not body_text.strip():
             report.add(Rule.BAD_MARKDOWN, "the file has no text", "write the prompt below the front matter")
-        elif not report.found:
+        elif not report.diagnostics:
             return _declare(body, fields, report), ()
-    return None, tuple(report.found)
+    return None, tuple(report.diagnostics)
 
 
 def markdown_prompt_at(file: str, root: str) -> MarkdownPrompt:
@@ -199,7 +199,7 @@ def _declare(body: Body, fields: Mapping[str, Field], report: Report) -> Markdow
             sent = {key: value.wire_text() for key, value in field.fields(f"the case {case_name!r}").items()}
             cases.append(Case(case_name, field.location, partial(dict, sent), None))
     declared = MarkdownPrompt(
-        function, options, {}, body=body, fields=fields, file_errors=tuple(report.found)
+        function, options, {}, body=body, fields=fields, file_errors=tuple(report.diagnostics)
     )
     _last_read[str(body.file), str(body.root)] = declared
     for case in cases:

@@ -172,8 +172,8 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         check_options(options, self.function, report)
         signature = read_signature(self.function, self.names, report)
         arguments = compile_arguments(options.name, signature, report)
-        if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
-            return None, tuple(report.found)
+        if any(diagnostic.severity is Severity.ERROR for diagnostic in report.diagnostics):
+            return None, tuple(report.diagnostics)
         compiled = CompiledPrompt(
             name=options.name,
             title=options.title,
@@ -192,7 +192,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
             sample=options.sample,
             saved=self.saved,
         )
-        return compiled, tuple(report.found)
+        return compiled, tuple(report.diagnostics)
 
     def _report(self) -> Report:
         """Return an empty report for the diagnostics of the prompt."""

@@ -164,7 +164,7 @@ class Resource(Declared[P, str], Generic[P, R]):
         report = Report(f"resource {self.name!r}", self.location)
         self._check_template(report)
         self._check_agreement(report)
-        return tuple(report.found)
+        return tuple(report.diagnostics)
 
     def compile(self) -> tuple[CompiledResource | None, tuple[Diagnostic, ...]]:
         """
@@ -173,13 +173,13 @@ class Resource(Declared[P, str], Generic[P, R]):
         A parameter without an annotation takes text, or the type of its default.
         """
         report = Report(f"resource {self.name!r}", self.location)
-        report.found.extend(self.uri_errors)
+        report.diagnostics.extend(self.uri_errors)
         check_sendable(self._metadata.values(), "its name, title, description or MIME type", report)
         check_scopes(self.scopes, report)
         signature = read_signature(self.function, self.names, report, untyped=True)
         arguments = compile_arguments(self.name, signature, report, kind="resource")
-        if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
-            return None, tuple(report.found)
+        if any(diagnostic.severity is Severity.ERROR for diagnostic in report.diagnostics):
+            return None, tuple(report.diagnostics)
         compiled = CompiledResource(
             uri_template=self.uri_template,
             **self._metadata,
@@ -194,7 +194,7 @@ class Resource(Declared[P, str], Generic[P, R]):
             annotations=self.annotations,
             size=self.size,
         )
-        return compiled, tuple(report.found)
+        return compiled, tuple(report.diagnostics)
 
     def _check_template(self, report: Report) -> None:
         scheme = _SCHEME.match(self.uri_template)

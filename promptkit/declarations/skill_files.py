@@ -285,7 +285,7 @@ class SkillFolder(Struct, frozen=True, eq=False, dict=True):
         fields = self._fields
         if isinstance(fields, FrontmatterError):
             report.add(Rule.BAD_SKILL, str(fields), fields.hint, Location(report.location.file, fields.line))
-            return None, tuple(report.found)
+            return None, tuple(report.diagnostics)
         lines = lines_of_fields(self.files[SKILL_FILE].data)
         saved, at = SavedCases(), Location(report.location.file, lines.get("metadata", 1))
         for request, wanted in _read_cases(fields.get("metadata")):
@@ -293,7 +293,7 @@ class SkillFolder(Struct, frozen=True, eq=False, dict=True):
         compiled = compile_skill(
             self.path.name, self.prefix, fields, self.files, report, lines=lines, saved=saved
         )
-        return compiled, tuple(report.found)
+        return compiled, tuple(report.diagnostics)
 
 
 def lines_of_fields(data: bytes) -> dict[str, int]:

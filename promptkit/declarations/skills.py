@@ -112,19 +112,19 @@ class Skill(Decorated, Generic[R]):
             message = f"its prefix {self.prefix!r} cannot be part of a URI"
             hint = "use letters, digits and hyphens, with '/' between the parts"
             report.add(Rule.BAD_SKILL, message, hint)
-        if report.found:
-            return None, tuple(report.found)
+        if report.diagnostics:
+            return None, tuple(report.diagnostics)
         fields = self._fields()
         try:
             files = self._contents(fields)
         except SkillError as error:
             report.add(error.rule, str(error), error.hint)
-            return None, tuple(report.found)
+            return None, tuple(report.diagnostics)
         scopes = frozenset(self.scopes)
         compiled = compile_skill(
             self.name, self.prefix, fields, files, report, scopes=scopes, saved=self.saved
         )
-        return compiled, tuple(report.found)
+        return compiled, tuple(report.diagnostics)
 
     def _fields(self) -> dict[str, Any]:
         """Return the nonempty fields of the frontmatter, in the order in which they are written."""

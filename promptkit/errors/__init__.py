@@ -8,7 +8,7 @@ The exceptions that promptkit raises, as one tree.
     │   ├── MediaError      bytes or a path that cannot become content
     │   │   └── UnsendableMediaError  bytes that cannot be sent as an image or audio
     │   ├── BudgetError     text that exceeds a budget even without its optional parts
-    │   └── EmptyPromptError     a prompt that rendered to nothing
+    │   └── EmptyPromptError     a prompt that rendered no messages
     ├── UnknownPromptError       no prompt has that name
     │   └── UnknownToolError     no prompt with that name is available as a tool
     ├── MissingClientCapabilityError  a prompt requires a capability that the client does not declare
@@ -21,8 +21,9 @@ The exceptions that promptkit raises, as one tree.
     └── ExportError         content that a vendor does not support, in `promptkit.exports`
 
 An invalid value in an author's code raises a built-in `TypeError` or `ValueError`. `ResultError` is the
-`TypeError` for a value that an author's function returned. `InvalidArgument` and `InvalidAnswerPart` are not
-exceptions, but entries of `ArgumentsError` and `AnswerError`.
+`TypeError` raised when an author's function returns a value that cannot be sent. `InvalidArgument` and
+`InvalidAnswerPart` are not exceptions: they are the entries in the ``errors`` of an `ArgumentsError` and an
+`AnswerError`.
 """
 
 from promptkit.errors import exceptions

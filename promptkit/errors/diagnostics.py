@@ -26,7 +26,7 @@ def printable(text: str) -> str:
 
 
 class Severity(Enum):
-    """The severity of a diagnostic. The author may intend the code that a warning reports."""
+    """The severity of a diagnostic. A warning can be about code that the author intended."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -38,13 +38,14 @@ class Location(Struct, frozen=True, order=True):
 
     Args:
         file:
-            The absolute path of the file; ``""``, shown as ``<string>``, if the code has none.
+            The absolute path of the file. If the code does not come from a file, this is ``""``, which is
+            shown as ``<string>``.
 
         line:
-            The line, from 1; 0 means the whole file.
+            The line, counted from 1; 0 means the whole file.
 
         column:
-            The column of the first character, from 1; 0 means the whole line.
+            The column of the first character, counted from 1; 0 means the whole line.
 
         end:
             The column after the last character.
@@ -56,7 +57,7 @@ class Location(Struct, frozen=True, order=True):
     end: int = 0
 
     def __str__(self) -> str:
-        # For example recipes/review.py:12, relative to the current folder if the file is below it.
+        # Such as recipes/review.py:12, relative to the current folder if the file is below that folder.
         path = Path(self.file or "<string>")
         with suppress(OSError, ValueError):  # the current folder does not exist, or the file is not below it
             folder = Path.cwd()
@@ -65,15 +66,16 @@ class Location(Struct, frozen=True, order=True):
 
     def part(self, name: str) -> "Location":
         """
-        Return the location of a part of the function that starts here; without such a part, this location.
+        Return the location of a part of the function that starts here.
 
-        *name* is a parameter, ``"return"`` for the return annotation, or ``"def"`` for the function's name.
+        If there is no such part, return this location. *name* is the name of a parameter, ``"return"`` for
+        the return annotation, or ``"def"`` for the function's own name.
         """
         span = span_of_part(self.file, self.line, name)
         return self if span is None else Location(self.file, *span)
 
 
-#: A location, a node of the file's syntax tree, or a name for `Location.part`.
+#: A location, a node in the file's syntax tree, or a name to pass to `Location.part`.
 LocationLike: TypeAlias = "Location | ast.expr | ast.stmt | str"
 
 
@@ -97,9 +99,9 @@ class Owner(Struct, frozen=True):
         self, rule: Rule, message: str, hint: str, location: "LocationLike | None" = None
     ) -> "Diagnostic":
         """
-        Return a diagnostic. *message* follows the subject.
+        Return a diagnostic about this owner. Its message consists of the subject and *message*.
 
-        The default location is the owner's.
+        If no location is given, the diagnostic has the location of the owner.
         """
         return Diagnostic(rule, f"{self.subject}: {message}", hint, self._location(location), self)
 
@@ -118,10 +120,10 @@ class Diagnostic(Struct, frozen=True):
 
     Args:
         rule:
-            The rule of the diagnostic.
+            The rule that the code violates.
 
         message:
-            One sentence, starting in lower case, without a full stop.
+            One sentence that starts in lower case and has no full stop.
 
         hint:
             How to fix the problem.
@@ -130,8 +132,8 @@ class Diagnostic(Struct, frozen=True):
             The location of the problem.
 
         owner:
-            The prompt, resource, skill or file that the diagnostic is about; None if it is about the location
-            alone.
+            The prompt, resource, skill or file that the diagnostic is about; None if it is only about the
+            location.
     """
 
     rule: Rule
@@ -171,26 +173,26 @@ class Diagnostic(Struct, frozen=True):
 
 class Report(Struct, frozen=True):
     """
-    A collection of the diagnostics of one prompt, resource, skill or file, from the compiler and from lints.
+    The collected diagnostics of one prompt, resource, skill or file, from the compiler and from lints.
 
     Args:
         subject:
-            The kind and name of the object, such as ``prompt 'review'``. Each message starts with them.
+            The kind and name of the object, such as ``prompt 'review'``. Each message starts with it.
 
         location:
             The location of its definition.
 
-        found:
-            The diagnostics so far.
+        diagnostics:
+            The diagnostics added so far.
 
-        places:
-            The locations of parameters that are not declared in Python.
+        parameter_locations:
+            The locations of parameters that are not declared in Python, keyed by parameter name.
     """
 
     subject: str
     location: Location
-    found: list[Diagnostic] = field(default_factory=list)
-    places: Mapping[str, Location] = {}
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    parameter_locations: Mapping[str, Location] = {}
 
     @property
     def owner(self) -> Owner:
@@ -198,16 +200,14 @@ class Report(Struct, frozen=True):
         return Owner(self.subject, self.location)
 
     def add(self, rule: Rule, message: str, hint: str, location: "LocationLike | None" = None) -> None:
-        """Add a diagnostic. The arguments are those of `Owner.diagnostic`."""
+        """Add a diagnostic. The arguments are the same as for `Owner.diagnostic`."""
         if isinstance(location, str):
-            location = self.places.get(location, location)
-        self.found.append(self.owner.diagnostic(rule, message, hint, location))
+            location = self.parameter_locations.get(location, location)
+        self.diagnostics.append(self.owner.diagnostic(rule, message, hint, location))
 
     def without_duplicates(self) -> list[Diagnostic]:
-        """
-        Return the diagnostics. Of several with the same message and location, only the first is returned.
-        """
+        """Return the diagnostics, but only the first of those with the same message and location."""
         first: dict[tuple[str, Location], Diagnostic] = {}
-        for diagnostic in self.found:
+        for diagnostic in self.diagnostics:
             first.setdefault((diagnostic.message, diagnostic.location), diagnostic)
         return list(first.values())

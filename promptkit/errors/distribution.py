@@ -1,8 +1,8 @@
 """
-The distribution that promptkit is installed from, for install commands in error messages.
+The distribution that promptkit was installed from, for install commands in error messages.
 
 On PyPI, ``promptkit`` is another project with the same import name. If both are installed, their files are
-mixed in one folder. The functions are called only after a failure, or for a client's configuration.
+mixed up in one folder. These functions are only called after a failure, or to configure a client.
 """
 
 import json
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 #: The project's name on package indexes.
 DISTRIBUTION: Final = "mcp-promptkit"
 
-_OTHER: Final = "promptkit"
+_OTHER_PROJECT: Final = "promptkit"
 
 
-def quoted(word: str) -> str:
-    """Quote a word for this system's shell."""
+def quote_for_shell(word: str) -> str:
+    """Return *word*, quoted for this system's shell if necessary."""
     return list2cmdline([word]) if sys.platform == "win32" else shlex.quote(word)
 
 
-def pip(action: str = "install", python: str = "") -> str:
+def pip_command(action: str = "install", python: str = "") -> str:
     """
-    Return the first words of a command that changes the packages of this Python. They work in any shell.
+    Return the first words of a command that installs or uninstalls packages for this Python.
 
     Args:
         action:
-            The subcommand of pip.
+            The subcommand of pip, such as ``"install"``.
 
         python:
-            The command that starts this Python in a shell. The default is the full path of this Python.
+            The command that starts this Python in a shell. By default, this is the full path of this Python.
     """
-    python = python or quoted(sys.executable)
-    if find_spec("pip") is None:  # for example in environments created by uv
+    python = python or quote_for_shell(sys.executable)
+    if find_spec("pip") is None:  # for example, in an environment created by uv
         return f"uv pip {action} --python {python}"
     return f"{python} -m pip {action}"
 
@@ -59,32 +59,32 @@ def install_command(extras: str = "") -> str:
     match _origin(DISTRIBUTION):
         case {"dir_info": {"editable": True}, "url": str(url)}:
             folder = url2pathname(urlsplit(url).path)
-            return f"{pip()} -e {quoted(f'{folder}[{extras}]' if extras else folder)}"
-    return f"{pip()} {quoted(requirement(DISTRIBUTION, [extras] if extras else []))}"
+            return f"{pip_command()} -e {quote_for_shell(f'{folder}[{extras}]' if extras else folder)}"
+    return f"{pip_command()} {quote_for_shell(requirement(DISTRIBUTION, [extras] if extras else []))}"
 
 
 def requirement(name: str, extras: Sequence[str] = ()) -> str:
     """
-    Return the requirement for an installed package: its name if it is from an index, otherwise its origin.
+    Return the requirement that installs a package again: its name, and its origin if that is not an index.
 
     Args:
         name:
-            The name of the package.
+            The name of the installed package.
 
         extras:
-            The extras of the package to install.
+            The extras to install with the package.
     """
-    named = f"{name}[{','.join(extras)}]" if extras else name
+    name_with_extras = f"{name}[{','.join(extras)}]" if extras else name
     match _origin(name):
         case {"vcs_info": {"vcs": str(vcs), "commit_id": str(commit)}, "url": str(url)}:
-            return f"{named} @ {vcs}+{url}@{commit}"
+            return f"{name_with_extras} @ {vcs}+{url}@{commit}"
         case {"url": str(url)}:
-            return f"{named} @ {url}"
-    return named
+            return f"{name_with_extras} @ {url}"
+    return name_with_extras
 
 
 def _origin(name: str) -> object:
-    """Return where a package was installed from (PEP 610); None for a package from an index."""
+    """Return the recorded origin of a package (PEP 610); None if it was installed from an index."""
     distribution = _find_distribution(name)
     try:
         return json.loads((distribution and distribution.read_text("direct_url.json")) or "null")
@@ -93,13 +93,14 @@ def _origin(name: str) -> object:
 
 
 def other_package_hint() -> str | None:
-    """Return how to uninstall PyPI's ``promptkit`` if it is installed as well; otherwise None."""
-    other = _find_distribution(_OTHER)
+    """Return a hint on how to remove PyPI's ``promptkit`` if that is also installed; otherwise None."""
+    other = _find_distribution(_OTHER_PROJECT)
     if other is None:
         return None
     return (
-        f"another project's package, promptkit {other.version}, is installed where this promptkit is "
-        f"imported from: {pip('uninstall')} {_OTHER}, then {install_command()} --force-reinstall"
+        f"another project's package, promptkit {other.version}, is also installed, and has the same import "
+        f"name: run {pip_command('uninstall')} {_OTHER_PROJECT}, and then {install_command()} "
+        "--force-reinstall"
     )
 
 
@@ -113,24 +114,24 @@ def _find_distribution(name: str) -> "Distribution | None":
 
 
 @contextmanager
-def needed_by(user: str, package: str) -> Iterator[None]:
+def needed_by(feature: str, package: str) -> Iterator[None]:
     """
-    Report how to install *package*, a part of the extra ``testing``, if it cannot be imported.
+    Add an install command to the error that importing *package* raises if it is not installed.
 
     Args:
-        user:
+        feature:
             The feature that needs the package, for the message.
 
         package:
-            The package.
+            The name of a package that the extra ``testing`` installs.
 
     Raises:
-        ModuleNotFoundError: With the install command, if the package is missing.
+        ModuleNotFoundError: If the package is missing. The message contains the install command.
     """
     try:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != package:
             raise
-        msg = f"{user} needs {package}: {install_command('testing')}"
+        msg = f"{feature} needs {package}: {install_command('testing')}"
         raise ModuleNotFoundError(msg, name=package) from None

@@ -36,7 +36,7 @@ class PromptkitError(Exception):
 
 class PromptError(PromptkitError):
     """
-    An error message for the user, to be raised in a prompt or resource.
+    An error to raise in a prompt or a resource, with a message for the user.
 
     The message is sent unchanged, with the JSON-RPC error code for invalid params (-32602). The text of any
     other exception stays on the server.
@@ -56,7 +56,7 @@ class PromptError(PromptkitError):
 
 class MissingClientCapabilityError(PromptkitError):
     """
-    A prompt requires a capability that the client does not declare.
+    A prompt or resource requires a capability that the client does not declare.
 
     Args:
         capability:
@@ -71,12 +71,12 @@ class MissingClientCapabilityError(PromptkitError):
         self.capability = capability
 
     def __str__(self) -> str:
-        return f"the client does not declare {self.capability!r}, which is required here"
+        return f"the request requires the capability {self.capability!r}, which the client does not declare"
 
 
 class MediaError(PromptError, ValueError):
     """
-    Bytes that cannot be sent as an image or audio, or a path that must not be read.
+    Bytes that cannot be sent as an image or audio, or the path of a file that must not be read.
 
     This is a `PromptError`, because the path or the bytes often come from the user.
 
@@ -90,7 +90,7 @@ class UnsendableMediaError(MediaError):
     """
     Bytes that cannot be sent as an image or audio: they are empty, damaged, too large or of a different type.
 
-    If the caller sent no arguments, the bytes come from the author, who then must fix them.
+    If the caller sent no arguments, the bytes come from the author, who must then fix them.
 
     Args:
         message:
@@ -100,18 +100,18 @@ class UnsendableMediaError(MediaError):
 
 class BudgetError(PromptError, ValueError):
     """
-    The required parts of `promptkit.fragments.fit` exceed their budget.
+    The required parts of a text exceed the budget given to `promptkit.fragments.fit`.
 
     This is a `PromptError`, because the length of these parts usually depends on the arguments, which the
-    user can shorten. If the caller sent no arguments, the text comes from the author, who then must shorten
+    user can shorten. If the caller sent no arguments, the text comes from the author, who must then shorten
     it.
 
     Args:
         tokens:
-            The budget.
+            The budget, in tokens.
 
         excess:
-            The number of tokens by which the text exceeds it.
+            The number of tokens by which the text exceeds the budget.
     """
 
     def __init__(self, tokens: int, excess: float) -> None:
@@ -119,7 +119,7 @@ class BudgetError(PromptError, ValueError):
             f"the text is {excess:,} tokens longer than its budget of {tokens:,}, even without its optional "
             "parts: shorten it"
         )
-        self.args = (tokens, excess)  # copies of the exception are made from them
+        self.args = (tokens, excess)  # `copy` and `pickle` pass these to the constructor
         self.tokens = tokens
         self.excess = excess
 
@@ -133,16 +133,16 @@ INPUT_ERRORS: Final = (UnsendableMediaError, BudgetError)
 
 class EmptyPromptError(PromptError):
     """
-    A prompt rendered to nothing: neither text nor other content.
+    A prompt rendered no messages.
 
-    This is a `PromptError`, because a client that receives no messages shows no explanation.
+    This is a `PromptError`, because a client that received an empty list would not explain it to the user.
 
     Args:
         name:
             The prompt's name.
 
         only_system:
-            Whether the prompt rendered to a system part without any turn.
+            Whether the prompt rendered a system part but no turn.
     """
 
     def __init__(self, name: str, *, only_system: bool = False) -> None:
@@ -192,7 +192,7 @@ class UnknownPromptError(_UnknownError):
             The requested name.
 
         nearest:
-            The most similar name of a prompt; None if no name is similar.
+            The prompt name most similar to the requested one; None if no name is similar.
     """
 
     _kind, _member = "prompt", "name"
@@ -218,10 +218,10 @@ class UnknownResourceError(_UnknownError):
             The requested URI.
 
         nearest:
-            The most similar URI or URI template of a resource; None if none is similar.
+            The resource URI or URI template most similar to the requested one; None if none is similar.
 
         reason:
-            The reason if the URI is invalid; otherwise None.
+            The reason why the URI is invalid; None if it is valid.
     """
 
     _kind, _member = "resource", "uri"
@@ -242,22 +242,23 @@ class InvalidArgument(Struct, frozen=True):
             The argument's name.
 
         reason:
-            The problem, as a predicate of the name: ``is missing``.
+            The problem, worded to follow the argument's name, such as ``is missing``.
 
         expected:
-            A short description of valid values; None if there is none.
+            A short description of valid values; None if there is no description.
 
         nearest:
-            The valid name or value that is most similar to the given one; None if none is similar.
+            The valid name or value most similar to the given one; None if none is similar.
 
         path:
-            The location inside the argument: ``.points[2].x``; ``""`` for the whole argument.
+            The path of the invalid part inside the argument, such as ``.points[2].x``; ``""`` for the whole
+            argument.
 
         got:
-            The given value as text, truncated; None for a secret or a missing argument.
+            The value that was sent, as truncated text; None if the argument is secret or missing.
 
         allowed:
-            All valid values as text, if there are few; otherwise empty.
+            All valid values as text, if there are only a few; otherwise empty.
     """
 
     argument: str
@@ -288,10 +289,10 @@ class ArgumentsError(PromptkitError, ValueError):
 
         errors:
             One `InvalidArgument` for each missing, unknown or invalid argument. Empty if the user declined a
-            form for optional arguments.
+            form that asked for optional arguments.
 
         kind:
-            ``"prompt"`` or ``"resource"``.
+            The kind of item that *prompt* names: ``"prompt"`` or ``"resource"``.
     """
 
     def __init__(self, prompt: str, errors: tuple[InvalidArgument, ...], kind: str = "prompt") -> None:
@@ -311,16 +312,16 @@ class InvalidAnswerPart(Struct, frozen=True):
 
     Args:
         path:
-            The location in the JSON: ``findings[0].line``; ``""`` for the whole answer.
+            The path of the part in the JSON, such as ``findings[0].line``; ``""`` for the whole answer.
 
         reason:
-            The problem, as a predicate of the path: ``is missing``.
+            The problem, worded to follow the path, such as ``is missing``.
 
         expected:
-            A short description of valid values; None if there is none.
+            A short description of valid values; None if there is no description.
 
         nearest:
-            The valid name or value that is most similar to the given one; None if none is similar.
+            The valid name or value most similar to the given one; None if none is similar.
     """
 
     path: str
@@ -336,11 +337,11 @@ class InvalidAnswerPart(Struct, frozen=True):
 
 class AnswerError(PromptkitError, ValueError):
     """
-    A model's answer is invalid for its type.
+    A model's answer does not match the answer type of its prompt.
 
     Args:
         text:
-            The answer.
+            The text of the answer.
 
         errors:
             One `InvalidAnswerPart` for each missing, unknown or invalid part.
@@ -355,14 +356,14 @@ class AnswerError(PromptkitError, ValueError):
         return "; ".join(map(str, self.errors))
 
     def for_model(self) -> str:
-        """Return a message that asks the model for a correction and lists all problems."""
+        """Return a message that lists all problems and asks the model to correct them."""
         problems = "\n".join(f"- {error}" for error in self.errors)
         return f"This answer is invalid:\n{problems}\nSend the whole answer again, corrected, as JSON only."
 
 
 class CompileError(PromptkitError):
     """
-    A prompt or resource that does not compile was used.
+    A prompt or resource cannot be used, because it does not compile.
 
     Args:
         diagnostics:
@@ -404,7 +405,7 @@ class ConfigurationError(PromptkitError):
 
     Args:
         file:
-            The ``pyproject.toml``.
+            The path of the project's ``pyproject.toml``.
 
         reason:
             The problem, and how to fix it.
@@ -419,10 +420,10 @@ class ConfigurationError(PromptkitError):
         return f"{self.file}: {self.reason}"
 
 
-#: The maximum number of characters of a client's text in an error message.
+#: The maximum number of characters that an error message contains from a text sent by a client.
 _MAX_LENGTH: Final = 200
 
 
 def shortened(text: str) -> str:
-    """Truncate a long *text* from a client for an error message."""
+    """Return *text* from a client for use in an error message, truncated if it is long."""
     return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}..."

@@ -11,7 +11,7 @@ _WARNING: Final = "warning"
 _IGNORABLE: Final = "ignorable error"
 
 
-#: Codes of rules that were removed. They are never used again.
+#: The codes of rules that were removed. These codes are never reused.
 RETIRED: Final = frozenset(
     (
         *("PK104", "PK204", "PK210", "PK221", "PK222", "PK227", "PK240", "PK241", "PK311", "PK314"),
@@ -23,7 +23,7 @@ RETIRED: Final = frozenset(
 @unique
 class Rule(Enum):
     """
-    The rules of diagnostics. A code never changes its meaning.
+    The rules of diagnostics. The meaning of a code never changes.
 
     ``PK1xx`` are about loading, ``PK2xx`` about a prompt, ``PK3xx`` about its parameters, ``PK4xx`` about a
     resource, ``PK5xx`` about a prompt in one client, ``PK6xx`` about a skill, ``PK7xx`` about a Markdown
@@ -167,29 +167,29 @@ class Rule(Enum):
         return rule
 
 
-#: The rules that are warnings: everything can be served, and the code may be intended.
+#: The rules that are warnings: they do not prevent serving, and can be about code that the author intended.
 WARNINGS: Final = frozenset(rule for rule in Rule if rule.severity == _WARNING)
 
-#: The rules that do not prevent serving. They can be ignored, because static analysis can be wrong.
+#: The rules that do not prevent serving. Authors can ignore them, because static analysis can be wrong.
 IGNORABLE: Final = frozenset(rule for rule in Rule if rule.is_ignorable)
 
 
-def rule_of(code: str) -> Rule:
+def find_ignorable_rule(code: str) -> Rule:
     """
-    Return the rule with a code that a user wants to ignore.
+    Return the rule with the code that an author wants to ignore.
 
     Args:
         code:
             The code, such as ``PK207``.
 
     Raises:
-        ValueError: If the rule does not exist, or is an error that prevents serving.
+        ValueError: If no rule has this code, or the rule is an error that prevents serving.
     """
     rule = next((rule for rule in Rule if rule.value == code), None)
     if rule is None:
         suggestion = nearest(code, sorted(rule.value for rule in IGNORABLE))
         hint = (
-            f"; did you mean {suggestion!r}?" if suggestion else ": write one that 'promptkit check' prints"
+            f"; did you mean {suggestion!r}?" if suggestion else ": use a code that 'promptkit check' prints"
         )
         msg = f"unknown code {code!r}{hint}"
         raise ValueError(msg)

@@ -1,8 +1,8 @@
 """
-Authors' source files: positions for diagnostics, and syntax trees.
+Authors' source files: their text, their syntax trees, and positions in them for diagnostics.
 
-Source files are read only for three purposes: `promptkit check`, the locations of diagnostics, and the
-meanings of enumerations.
+Source files are read for only three purposes: to lint them in `promptkit check`, to locate diagnostics, and
+to find the meanings that authors write below the members of enumerations.
 """
 
 import ast
@@ -28,21 +28,21 @@ SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda
 
 
 class Span(NamedTuple):
-    """A part of a line. Lines and columns are counted from 1, in characters; *end* is exclusive."""
+    """A part of a line. Lines and columns (in characters) are counted from 1, and *end* is exclusive."""
 
     line: int
     column: int
     end: int
 
 
-def line_of(file: str, line: int) -> str:
+def read_line(file: str, line: int) -> str:
     """Return a line of a file, without its line ending; ``""`` if the file has fewer lines."""
     lines = _lines(file)
     return lines[line - 1].rstrip("\n") if 0 < line <= len(lines) else ""
 
 
 def function_at(file: str, line: int) -> Function | None:
-    """Return the function that starts on *line*, including its decorators; None if there is none."""
+    """Return the function whose first line, including decorators, is *line*; None if there is none."""
     return _functions(text_of(file)).get(line)
 
 
@@ -52,7 +52,7 @@ def text_of(file: str) -> str:
 
 
 def _lines(file: str) -> list[str]:
-    # Pipes and devices can be endless, so they are not read. For missing files, linecache may have lines.
+    # Pipes and devices can be endless, so they are not read. linecache may have the lines of a missing file.
     with suppress(OSError, ValueError):
         status = os.stat(file)
         if not (stat.S_ISREG(status.st_mode) and status.st_size <= MAX_SOURCE_BYTES):
@@ -75,7 +75,7 @@ def _tree(source: str) -> ast.Module | None:
 
 
 def nodes_of(tree: ast.AST, *kinds: type[N]) -> list[N]:
-    """Return the nodes of a syntax tree of the given types, parents before their children."""
+    """Return the nodes of the given types in a syntax tree, parents before their children."""
     return [node for node in _nodes_of(tree) if isinstance(node, kinds)]
 
 
@@ -85,7 +85,7 @@ def _nodes_of(tree: ast.AST) -> list[ast.AST]:
 
 
 def own_nodes(function: ast.AST, *kinds: type[N]) -> list[N]:
-    """Return the nodes of the given types in a function's body, outside of inner functions and classes."""
+    """Return the nodes of the given types in a function's body, but not in inner functions and classes."""
     return [node for node in _own_nodes(function) if isinstance(node, kinds)]
 
 
@@ -102,7 +102,7 @@ def _own_nodes(function: ast.AST) -> list[ast.AST]:
 
 
 def plain_pieces(file: str, node: ast.JoinedStr) -> Iterator[str]:
-    """Yield the plain strings that Python concatenates with an adjacent f-string."""
+    """Yield the plain string literals that Python joins with an adjacent f-string."""
     import tokenize
 
     last, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
@@ -117,7 +117,7 @@ def plain_pieces(file: str, node: ast.JoinedStr) -> Iterator[str]:
 
 def segment_of(file: str, position: tuple[int, int, int, int]) -> str:
     """
-    Return a segment of a file; ``""`` if the file has fewer lines.
+    Return the source text at a position in a file; ``""`` if the file has fewer lines.
 
     *position* contains the first line, last line, start offset and end offset, as `ast` counts them.
     """
@@ -131,28 +131,32 @@ def segment_of(file: str, position: tuple[int, int, int, int]) -> str:
 
 @lru_cache(maxsize=2)
 def _functions(source: str) -> dict[int, Function]:
-    """Return the functions in *source* by the line on which they, or their first decorators, start."""
+    """Return the functions in *source*, keyed by the line on which each one or its first decorator starts."""
     tree = _tree(source)
     functions: list[Function] = nodes_of(tree, ast.FunctionDef, ast.AsyncFunctionDef) if tree else []
     return {min(n.lineno for n in (node, *node.decorator_list)): node for node in functions}
 
 
 def span_of(file: str, node: ast.stmt | ast.expr | ast.arg) -> Span:
-    """Return the span of *node*; of a node with several lines, the span on its first line."""
+    """Return the span of *node*, or its span on the first line if it has several lines."""
     end = node.end_col_offset if node.end_lineno == node.lineno else None
     return span_at(file, node.lineno, node.col_offset, end)
 
 
 def span_at(file: str, line: int, start: int, end: int | None) -> Span:
-    """Return the span between two offsets of a line in UTF-8 bytes, as `ast` counts them."""
-    data = line_of(file, line).encode(errors="surrogatepass")
+    """
+    Return the span between two offsets in a line. If *end* is None, the span extends to the end of the line.
+
+    Offsets are in UTF-8 bytes, as in `ast`.
+    """
+    data = read_line(file, line).encode(errors="surrogatepass")
     characters = [len(data[:offset].decode(errors="replace")) for offset in (start, end or len(data))]
     return Span(line, characters[0] + 1, max(characters) + 1)
 
 
 def span_of_part(file: str, line: int, part: str) -> Span | None:
     """
-    Return the span of a part of the function that starts on *line*; None without such a part.
+    Return the span of a part of the function that starts on *line*; None if there is no such part.
 
     *part* is the name of a parameter, ``"return"`` for the return annotation, or ``"def"`` for the function's
     name.
@@ -170,7 +174,7 @@ def span_of_part(file: str, line: int, part: str) -> Span | None:
 
 def _span_of_name(file: str, function: Function) -> Span:
     line = function.lineno
-    match = re.search(rf"\bdef\s+({re.escape(function.name)})\b", line_of(file, line))
+    match = re.search(rf"\bdef\s+({re.escape(function.name)})\b", read_line(file, line))
     return Span(line, match.start(1) + 1, match.end(1) + 1) if match else span_of(file, function)
 
 

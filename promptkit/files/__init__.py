@@ -1,1 +1,1 @@
-"""Safe access to files of users and repositories. No other package opens, writes or removes such files."""
+"""Safe access to the files of users and repositories, which no other package opens, writes or removes."""

@@ -11,9 +11,9 @@ from typing import Final
 from msgspec import Struct
 
 from promptkit.files.folder import Folder
-from promptkit.files.reading import FILE, NEW
+from promptkit.files.reading import CREATE_FLAGS, OPEN_FLAGS
 
-#: Maximum size of a configuration file. Claude Code's file also contains its history.
+#: Maximum size of a configuration file. Claude Code also keeps its history in its file.
 _MAX_BYTES: Final = 16 << 20
 
 _CHANGED: Final = "another program changed it at the same time, so it was not written: run the command again"
@@ -21,17 +21,17 @@ _CHANGED: Final = "another program changed it at the same time, so it was not wr
 
 class FileEditError(Exception):
     """
-    A file cannot be read or written, so it is unchanged.
+    A file cannot be read or written. It has not been changed.
 
     Args:
         reason:
             The problem, and how to fix it.
 
         line:
-            The line in the file, starting at 1; 0 if unknown.
+            The line in the file, counted from 1; 0 if unknown.
 
         column:
-            The column in the line, starting at 1; 0 if unknown.
+            The column in the line, counted from 1; 0 if unknown.
     """
 
     def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:
@@ -41,12 +41,12 @@ class FileEditError(Exception):
 
     @property
     def location(self) -> str:
-        """The line and column as a suffix of the file's path, such as ``:3:5``; empty if unknown."""
+        """The line and column as a suffix for the file's path, such as ``:3:5``; empty if unknown."""
         return f":{self.line}:{self.column}" if self.line else ""
 
 
 class ForeignEntryError(FileEditError):
-    """The entry with this name was written by another program or the user."""
+    """An entry with this name was written by another program or by the user, so it must not be changed."""
 
 
 def check(condition: object, reason: str) -> None:
@@ -57,11 +57,12 @@ def check(condition: object, reason: str) -> None:
 
 class FileContents(Struct, frozen=True):
     """
-    The content of a file when it was read.
+    The content that a file had when it was read.
 
     Args:
         folder:
-            The folder of the file, with links resolved. Writing changes the target of a link, not the link.
+            The folder of the file, with links resolved, so that writing changes the target of a link and not
+            the link itself.
 
         name:
             The name of the file in *folder*.
@@ -100,7 +101,7 @@ def read_file(file: Path, project: str | None = None) -> FileContents:
             The path of the file.
 
         project:
-            The folder outside which untrusted links must not point; None if links can point anywhere.
+            The folder that links must not point out of; None if links can point anywhere.
 
     Raises:
         FileEditError: If the file is not a regular file, cannot be read, or is outside the project.
@@ -110,7 +111,7 @@ def read_file(file: Path, project: str | None = None) -> FileContents:
     check(is_within, "it is outside the project: replace the link with a file")
     try:
         folder = Folder(path.parent) if project is None else Folder.inside(project, path.parent)
-        return FileContents(folder, path.name, _data(folder, path.name))
+        return FileContents(folder, path.name, _read_if_exists(folder, path.name))
     except OSError as error:
         is_not_regular = isinstance(error, IsADirectoryError) or error.errno == errno.EINVAL
         msg = "it is not a file" if is_not_regular else f"it cannot be read: {error.strerror}"
@@ -119,17 +120,17 @@ def read_file(file: Path, project: str | None = None) -> FileContents:
 
 def replace_file(contents: FileContents, data: bytes) -> Path | None:
     """
-    Replace the content of a file atomically, so that killing the process leaves the file unchanged.
+    Replace the content of a file atomically, so that the file is intact even if the process is killed.
 
     Args:
         contents:
-            The file's content when it was read.
+            The content that the file had when it was read.
 
         data:
             The new content.
 
     Returns:
-        The backup of the old content; None if the file did not exist.
+        The path of a backup of the old content; None if the file did not exist.
 
     Raises:
         FileEditError: If the file cannot be written, or has changed since it was read.
@@ -149,21 +150,21 @@ def replace_file(contents: FileContents, data: bytes) -> Path | None:
 
 def _back_up(contents: FileContents) -> Path | None:
     """
-    Save the old content of a file, replacing an earlier backup, in a folder that only its owner can read.
+    Save the old content of a file in a folder that only its owner can read, replacing any earlier backup.
 
     Args:
         contents:
-            The old content.
+            The content that the file had when it was read.
 
     Returns:
-        The backup; None if the file did not exist.
+        The path of the backup; None if the file did not exist.
 
     Raises:
-        OSError: If it cannot be written.
+        OSError: If the backup cannot be written.
     """
     if contents.data is None:
         return None
-    from hashlib import blake2b  # OpenSSL needs 4 MiB of memory, which the audit of a server does not use
+    from hashlib import blake2b  # OpenSSL takes 4 MiB of memory, which a server that only logs does not need
 
     from platformdirs import user_state_path
 
@@ -176,17 +177,17 @@ def _back_up(contents: FileContents) -> Path | None:
 
 
 def newline_of(text: str) -> str:
-    """Return the line ending of *text*."""
+    """Return the line ending that *text* uses."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
 def insert_lines(before: str, lines: str, after: str) -> str:
-    """Insert *lines* between two parts of text, after a line ending if necessary. Return the whole text."""
+    """Join two parts of a text with *lines* between them, ending the first part's last line if necessary."""
     gap = newline_of(before) if before and not before.endswith("\n") else ""
     return f"{before}{gap}{lines}{after}"
 
 
-def _data(folder: Folder, name: str) -> bytes | None:
+def _read_if_exists(folder: Folder, name: str) -> bytes | None:
     try:
         return folder.read(name, _MAX_BYTES)
     except FileNotFoundError:
@@ -196,13 +197,13 @@ def _data(folder: Folder, name: str) -> bytes | None:
 def _check_writable(contents: FileContents) -> None:
     if contents.data is None:
         return
-    status = contents.folder.status(contents.name)
+    status = contents.folder.lstat(contents.name)
     if status is None:
         raise FileEditError(_CHANGED)
     # Root must not write a read-only file either, because it was made read-only for a reason.
     is_writable = status.st_mode & 0o222 and os.access(contents.path, os.W_OK)
     check(is_writable, "it is read-only: make it writable, or edit it yourself")
-    check(status.st_nlink == 1, "it has other hard links, which would no longer be the same file")
+    check(status.st_nlink == 1, "it has other hard links, which would keep the old content: edit it yourself")
     is_own = not hasattr(os, "geteuid") or os.geteuid() in (0, status.st_uid)
     check(is_own, "it belongs to another user")
 
@@ -214,7 +215,7 @@ def _replace(contents: FileContents, data: bytes) -> None:
         os.fsync(scratch)
         if contents.data is not None:
             _copy_owner_and_mode(folder, name, scratch)
-        check(_data(folder, name) == contents.data, _CHANGED)
+        check(_read_if_exists(folder, name) == contents.data, _CHANGED)
 
     folder.write(name, data, mode=0o666 if contents.data is None else 0o600, finish=finish)
 
@@ -241,24 +242,24 @@ def open_log(path: Path) -> int:
     """
     Open a user's file, pipe or device for appending, and return its descriptor.
 
-    Only its owner can read and write a new file. Raises OSError if the file cannot be opened.
+    If the file is created, only its owner can read and write it. Raises OSError if it cannot be opened.
     """
-    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | FILE, 0o600)
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | OPEN_FLAGS, 0o600)
 
 
 def write_new_secret(file: Path, data: bytes) -> None:
     """
-    Write a file that only its owner can read, unless the file exists. Its parent folders are created.
+    Write a file that only its owner can read, unless the file exists. Create its parent folders.
 
-    The file appears only with its full content, even if the machine crashes.
+    The file never exists with only a part of its content, even if the machine crashes.
 
     Raises:
-        OSError: If it cannot be written.
+        OSError: If the file cannot be written.
     """
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     scratch = f"{file}.{os.getpid()}-{os.urandom(4).hex()}"
     try:
-        with open(os.open(scratch, NEW, 0o600), "wb") as stream:
+        with open(os.open(scratch, CREATE_FLAGS, 0o600), "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())  # an empty file left by a crash would never be replaced

@@ -1,9 +1,9 @@
 """
 Confined access to a folder, which reads, writes and removes files without leaving the folder.
 
-The folder can be part of an untrusted repository, so paths must be plain and relative, links are not
+The folder can be part of an untrusted repository. Therefore, paths must be plain and relative, links are not
 followed, and pipes, devices and hard links are not written to. If the system allows it, each name is opened
-relative to its parent folder, so that links created while a command runs are not followed either.
+relative to its parent folder, so that links that appear while a command runs are not followed either.
 """
 
 import errno
@@ -16,16 +16,23 @@ from io import BufferedRandom, BufferedReader
 from pathlib import Path
 from typing import Final
 
-from promptkit.files.reading import FILE, NEW, HashedBytes, TooLargeError, check_regular, within_limit
+from promptkit.files.reading import (
+    CREATE_FLAGS,
+    OPEN_FLAGS,
+    HashedBytes,
+    TooLargeError,
+    check_regular,
+    require_within_limit,
+)
 
-#: Whether names can be opened relative to an open folder. This is impossible on Windows, where creating links
-#: needs privileges.
+#: Whether names can be opened relative to an open folder. They cannot on Windows, but there, creating links
+#: requires privileges.
 _HAS_DIR_FD: Final = os.open in os.supports_dir_fd
 
-_FOLDER: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_FOLDER_FLAGS: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 
-#: Maximum depth of `Folder.walk`.
+#: The maximum depth of folders in `Folder.walk`.
 _MAX_DEPTH: Final = 100
 
 
@@ -35,9 +42,9 @@ class FolderLockedError(OSError):
 
 def check_plain(path: str) -> None:
     """
-    Raise OSError unless *path* is relative, and refers to the same file on every system.
+    Raise OSError unless *path* is plain: relative, and with the same meaning on every system.
 
-    The parts of a plain path are separated by ``/``. No part is empty, ``.`` or ``..``, or contains a
+    The parts of a plain path are separated by ``/``. No part is empty, ``.`` or ``..``, and none contains a
     backslash, a colon or an unprintable character.
     """
     has_parts = all(part not in ("", ".", "..") for part in path.split("/"))
@@ -46,7 +53,7 @@ def check_plain(path: str) -> None:
 
 
 def _check_native(path: str) -> None:
-    """Raise OSError unless *path*, in this system's form, is the path of a file below a folder."""
+    """Raise OSError unless *path* is relative and stays below its folder, by the rules of this system."""
     is_below = all(part not in ("", ".", "..") for part in path.split("/"))
     if not is_below or "\0" in path or (os.name == "nt" and any(char in path for char in "\\:")):
         raise OSError(errno.EINVAL, "it is not a path within the folder", path)
@@ -54,7 +61,7 @@ def _check_native(path: str) -> None:
 
 class Folder:
     """
-    A folder with confined access, which no operation leaves.
+    A folder whose operations never access files outside of it.
 
     Args:
         root:
@@ -65,7 +72,7 @@ class Folder:
             path are rejected.
 
         is_portable:
-            Whether paths must be plain, as `check_plain` requires. Pass False to read files by the names
+            Whether paths must be plain, as defined by `check_plain`. Pass False to read files by the names
             that the system lists.
 
     Attributes:
@@ -73,21 +80,21 @@ class Folder:
             The absolute path of the folder.
 
         display_root:
-            The folder's path as the user typed it, for messages.
+            The folder's path as the user typed it, to show in messages.
     """
 
     def __init__(self, root: str | os.PathLike[str], within: str = "", *, is_portable: bool = True) -> None:
         self._typed = os.fspath(root)
         self._root = os.path.abspath(root)
         self._subfolders = tuple(filter(None, within.split("/")))
-        self._check: Callable[[str], None] = check_plain if is_portable else _check_native
+        self._check_path: Callable[[str], None] = check_plain if is_portable else _check_native
         self.path = Path(self._root, *self._subfolders)
         self.display_root = Path(os.path.normpath(os.path.join(self._typed, *self._subfolders)))
 
     @classmethod
     def named(cls, path: str | os.PathLike[str], *, is_portable: bool = True) -> "Folder":
         """
-        Return the folder at a path from the user.
+        Return the folder at a path that the user typed.
 
         Links in absolute paths are followed, because the user typed them. Links in relative paths are not
         followed, because they might be part of the repository in the current folder.
@@ -104,9 +111,9 @@ class Folder:
     @classmethod
     def inside(cls, root: str | os.PathLike[str], path: str | os.PathLike[str]) -> "Folder":
         """
-        Return a folder whose path can contain links, if these stay inside the trusted folder *root*.
+        Return a folder whose path can contain links, as long as they stay inside the trusted folder *root*.
 
-        The links are resolved once. Links that appear later are rejected, as in all folders.
+        The links are resolved once. Links that appear later are rejected, as in any other folder.
 
         Args:
             root:
@@ -136,33 +143,33 @@ class Folder:
         return str(self.path)
 
     def display_path(self, path: str) -> str:
-        """Return the path of a file in this folder, for messages. It is relative if the folder's path is."""
+        """Return a file's path to show in messages. It is relative if the user typed a relative folder."""
         return str(self.display_root / path)
 
     def exists(self) -> bool:
-        """Return whether the folder exists. Raises OSError if there is a link or a file at its path."""
+        """Return whether the folder exists. Raises OSError if its path leads to a link or a file."""
         try:
-            with self._parent(()):
+            with self._open_folder(()):
                 return True
         except FileNotFoundError:
             return False
 
     def create(self, mode: int = 0o777) -> None:
         """
-        Create the folder and its parents, unless they exist.
+        Create the folder and its parents, if they do not exist.
 
         Args:
             mode:
-                The permissions of the trusted folder, if that folder is created.
+                The permissions that the trusted folder gets if it is created.
 
         Raises:
             OSError: If one of the folders cannot be created.
         """
         Path(self._root).mkdir(mode, parents=True, exist_ok=True)
-        with self._parent((), create=True):
+        with self._open_folder((), create=True):
             pass
 
-    def status(self, path: str) -> os.stat_result | None:
+    def lstat(self, path: str) -> os.stat_result | None:
         """Return the status of the file, symbolic link or folder at *path*; None if nothing exists there."""
         try:
             with self._entry(path) as (parent, name):
@@ -172,7 +179,7 @@ class Folder:
 
     def resolve(self, path: str) -> str:
         """
-        Return the path of the file that *path* refers to, following links within this folder.
+        Follow the links in *path*, and return the path of its target within this folder.
 
         Raises:
             OSError: If the file does not exist, or a link points outside the folder.
@@ -188,7 +195,7 @@ class Folder:
 
     def read(self, path: str, limit: int, check: Callable[[os.stat_result], object] = bool) -> bytes:
         """
-        Return the content of a regular file of at most *limit* bytes.
+        Return the content of a regular file that has at most *limit* bytes.
 
         Args:
             path:
@@ -198,10 +205,12 @@ class Folder:
                 The maximum number of bytes.
 
             check:
-                Called with the status of the file before it is read. Its exceptions are raised.
+                Called with the status of the file before it is read, to reject the file by raising an
+                exception.
 
         Raises:
-            TooLargeError: If the file has more bytes. If its size is known, the file is not read at all.
+            TooLargeError: If the file has more bytes. Unless it has grown in the meantime, it is not read at
+                all.
 
             OSError: If the file does not exist, is a symbolic link, or is not a regular file.
         """
@@ -209,10 +218,10 @@ class Folder:
             check(status := os.fstat(file.fileno()))
             if status.st_size > limit:
                 raise TooLargeError(status.st_size, limit, path)
-            return within_limit(limit, file.read(limit + 1), path)  # the file may have grown
+            return require_within_limit(limit, file.read(limit + 1), path)  # the file may have grown
 
     def digest(self, path: str, limit: int) -> str | None:
-        """Return a regular file's SHA-256 in hexadecimal; None on any error, or above *limit* bytes."""
+        """Return a regular file's SHA-256; None if it cannot be read or has more than *limit* bytes."""
         try:
             return HashedBytes(self.read(path, limit)).digest
         except OSError:
@@ -221,7 +230,7 @@ class Folder:
     def open_for_reading(self, path: str) -> BufferedReader:
         """Open a regular file for reading. Raises OSError for symbolic links, pipes, devices and folders."""
         with self._entry(path) as (parent, name):
-            descriptor = self._open(parent, name, os.O_RDONLY)
+            descriptor = self._open_regular(parent, name, os.O_RDONLY)
         return open(descriptor, "rb")
 
     def open_for_update(self, path: str) -> BufferedRandom:
@@ -232,11 +241,11 @@ class Folder:
             OSError: If the file is a symbolic link, has other names (hard links), or is not a regular file.
         """
         with self._entry(path, create=True) as (parent, name):
-            descriptor = self._open(parent, name, os.O_RDWR | os.O_CREAT)
+            descriptor = self._open_regular(parent, name, os.O_RDWR | os.O_CREAT)
         file = open(descriptor, "r+b")  # noqa: SIM115 (the caller closes it)
         if os.fstat(descriptor).st_nlink > 1:
             file.close()
-            raise OSError(errno.EMLINK, "it has other hard links, whose content would change too", path)
+            raise OSError(errno.EMLINK, "it has other hard links, which would change as well", path)
         return file
 
     def write(
@@ -245,7 +254,7 @@ class Folder:
         """
         Write a file, replacing any existing regular file, and create its parent folders.
 
-        The file is replaced atomically, so the previous content remains if the process is killed.
+        The file is replaced atomically, so it keeps its previous content if the process is killed.
 
         Args:
             path:
@@ -255,21 +264,21 @@ class Folder:
                 The content.
 
             mode:
-                The permissions, as far as the process allows them.
+                The permissions of the file, which the process's umask restricts.
 
             finish:
                 Called with the descriptor of the new file before it replaces the previous file. If the call
                 raises an exception, the previous file remains.
 
         Raises:
-            OSError: If the file cannot be written, or if there is a link, a pipe, a device or a folder at its
-                path.
+            OSError: If the file cannot be written, or if its path leads to a link, a pipe, a device or a
+                folder.
         """
         with self._entry(path, create=True) as (parent, name):
             with suppress(FileNotFoundError):
                 check_regular(os.stat(name, dir_fd=parent, follow_symlinks=False), path)
             scratch = f"{name}.{os.getpid()}-{os.urandom(4).hex()}"
-            descriptor = os.open(scratch, NEW | _NO_LINK, mode, dir_fd=parent)
+            descriptor = os.open(scratch, CREATE_FLAGS | _NO_LINK, mode, dir_fd=parent)
             try:
                 with open(descriptor, "wb") as file:
                     file.write(b"".join(data))
@@ -283,14 +292,14 @@ class Folder:
 
     def write_new(self, files: Mapping[str, bytes]) -> None:
         """
-        Write files that do not exist yet, and create this folder and the files' parent folders.
+        Write files that do not exist yet, and create this folder and their parent folders.
 
-        If one of the files cannot be written, all created files and folders are removed.
+        If one of the files cannot be written, remove all files and folders that this call has created.
 
         Raises:
-            OSError: If a file cannot be written, with the path to show as ``filename``. This is a
-                FileExistsError if the path of a file exists, and a NotADirectoryError if a parent folder is a
-                file.
+            OSError: If a file cannot be written; its ``filename`` is the path to show in a message. This is a
+                FileExistsError if a file exists already, and a NotADirectoryError if the path of a parent
+                folder leads to a file.
         """
         folders = {folder for path in files for folder in (self.path / path).parents}
         missing = sorted(folder for folder in folders if not os.path.lexists(folder))
@@ -304,24 +313,24 @@ class Folder:
                     self._entry(path, create=True) as (parent, name),
                     _errors_with_path("/".join((*self._subfolders, path))),
                 ):
-                    descriptor = os.open(name, NEW | _NO_LINK, 0o666, dir_fd=parent)
+                    descriptor = os.open(name, CREATE_FLAGS | _NO_LINK, 0o666, dir_fd=parent)
                     written.append(path)
                     with open(descriptor, "wb") as file:
                         file.write(data)
         except OSError as error:
-            self._remove_new(written, missing)
+            self._remove_created(written, missing)
             display_path = os.path.normpath(os.path.join(self._typed, error.filename))
             raise OSError(error.errno, error.strerror, display_path) from None
 
     def remove(self, path: str) -> None:
         """
-        Remove a file or a link, but not the target of a link. Raises OSError for a folder or a missing file.
+        Remove a file or a link, but not a link's target. Raises OSError for a folder or if nothing exists.
         """
         with self._entry(path) as (parent, name):
             os.unlink(name, dir_fd=parent)
 
     def remove_empty_folders(self, path: str) -> None:
-        """Remove the empty folders between the file *path* and this folder."""
+        """Remove the parent folders of *path* below this folder, as long as they are empty."""
         parts = path.split("/")[:-1]
         with suppress(OSError):  # a folder that is not empty or is in use remains, like its parents
             for end in range(len(parts), 0, -1):
@@ -330,21 +339,21 @@ class Folder:
 
     def entries(self, path: str = "") -> list[tuple[str, os.stat_result]]:
         """
-        Return the sorted names in this folder, or in the folder *path* below it, each with its status.
+        Return the names in this folder, or in the folder *path* below it, sorted and each with its status.
 
         Raises:
-            OSError: If there is no folder at the path, or the folder cannot be read.
+            OSError: If the folder does not exist or cannot be read.
         """
         if path:
-            self._check(path)
+            self._check_path(path)
         parts = tuple(filter(None, path.split("/")))
-        with self._parent(parts) as parent:
+        with self._open_folder(parts) as parent:
             with _errors_with_path("/".join((*self._subfolders, *parts)) or os.curdir):
-                names = sorted(os.listdir(self._path(parts) if parent is None else parent))
+                names = sorted(os.listdir(self._joined_path(parts) if parent is None else parent))
             entries = []
             for name in names:
                 with suppress(FileNotFoundError):  # removed in the meantime
-                    entry_path = self._path((*parts, name)) if parent is None else name
+                    entry_path = self._joined_path((*parts, name)) if parent is None else name
                     entries.append((name, os.stat(entry_path, dir_fd=parent, follow_symlinks=False)))
             return entries
 
@@ -356,11 +365,11 @@ class Folder:
 
         Args:
             path:
-                The path of a folder below this one, to yield only the files in it.
+                The path of a folder below this one, to yield only the files in that folder.
 
             on_error:
-                Called with the path of a folder that cannot be read, and the error; such a folder is skipped.
-                By default the error is raised.
+                Called with the path of a folder that cannot be read, and with the error. Such a folder is
+                skipped. By default, the error is raised.
 
         Raises:
             OSError: If a folder cannot be read, or is nested too deeply.
@@ -370,7 +379,7 @@ class Folder:
             parent = pending.pop()
             subfolders = []
             try:
-                # Each folder is opened from the root, so deep nesting would take quadratic time.
+                # Each folder is opened from the root, so the time would be quadratic in the depth.
                 if parent.count("/") >= _MAX_DEPTH:
                     msg = f"it is nested more than {_MAX_DEPTH} folders deep"
                     raise OSError(errno.ENAMETOOLONG, msg, parent)  # noqa: TRY301
@@ -391,11 +400,11 @@ class Folder:
     @contextmanager
     def locked(self, *, wait: bool = False) -> Iterator[None]:
         """
-        Hold the folder's lock, which needs no lock file. Exiting the process releases it.
+        Hold the folder's lock. It does not need a lock file, and is released when the process exits.
 
         Args:
             wait:
-                Whether to wait until the lock is free.
+                Whether to wait for the lock if another process holds it.
 
         Raises:
             FolderLockedError: If another process holds the lock, unless *wait* is true.
@@ -405,47 +414,47 @@ class Folder:
             return
         import fcntl
 
-        with self._parent(()) as descriptor:
+        with self._open_folder(()) as descriptor:
             assert descriptor is not None  # noqa: S101 (dir_fd exists wherever fcntl does)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise FolderLockedError(errno.EAGAIN, "another process is using it", str(self)) from None
-            except OSError:  # not every file system has locks
+            except OSError:  # not every file system supports locks
                 pass
             yield
 
-    def _path(self, parts: tuple[str, ...]) -> str:
+    def _joined_path(self, parts: tuple[str, ...]) -> str:
         return os.path.join(self._root, *self._subfolders, *parts)
 
     @contextmanager
     def _entry(self, path: str, *, create: bool = False) -> Iterator[tuple[int | None, str]]:
-        """Yield the parent folder of *path* as a ``dir_fd``, and the name to use with it."""
-        self._check(path)
+        """Yield a ``dir_fd`` for the parent folder of *path*, and the name to use with it."""
+        self._check_path(path)
         *above, name = path.split("/")
-        with self._parent(tuple(above), create=create) as parent:
-            yield parent, self._path((*above, name)) if parent is None else name
+        with self._open_folder(tuple(above), create=create) as parent:
+            yield parent, self._joined_path((*above, name)) if parent is None else name
 
-    def _remove_new(self, files: Iterable[str], folders: Sequence[Path]) -> None:
-        """Remove new files, and new folders that are empty after that."""
+    def _remove_created(self, files: Iterable[str], folders: Sequence[Path]) -> None:
+        """Remove newly created files, and then the newly created folders if they are empty."""
         for file in files:
-            with suppress(OSError):  # it was removed in the meantime
+            with suppress(OSError):  # the file was removed in the meantime
                 self.remove(file)
         for folder in reversed(folders):
-            with suppress(OSError):  # it is not empty, or was not created
+            with suppress(OSError):  # the folder is not empty, or was not created
                 os.rmdir(folder)
 
     @contextmanager
-    def _parent(self, parts: tuple[str, ...], *, create: bool = False) -> Iterator[int | None]:
-        """Yield a descriptor of a folder below this one; None where the system has no ``dir_fd``."""
+    def _open_folder(self, parts: tuple[str, ...], *, create: bool = False) -> Iterator[int | None]:
+        """Yield a descriptor of a folder below this one; None if the system does not support ``dir_fd``."""
         if not _HAS_DIR_FD:
             os.scandir(self._root).close()  # raises an error unless it is a folder
-        parent = os.open(self._root, os.O_RDONLY | _FOLDER) if _HAS_DIR_FD else None
+        parent = os.open(self._root, os.O_RDONLY | _FOLDER_FLAGS) if _HAS_DIR_FD else None
         names = (*self._subfolders, *parts)
         try:
             for end in range(1, len(names) + 1):
                 with _errors_with_path("/".join(names[:end])):
-                    child = self._open_folder(parent, names[:end], create=create)
+                    child = self._open_child(parent, names[:end], create=create)
                 if parent is not None:
                     os.close(parent)
                 parent = child
@@ -454,30 +463,30 @@ class Folder:
             if parent is not None:
                 os.close(parent)
 
-    def _open_folder(self, parent: int | None, names: tuple[str, ...], *, create: bool) -> int | None:
+    def _open_child(self, parent: int | None, names: tuple[str, ...], *, create: bool) -> int | None:
         name = os.path.join(self._root, *names) if parent is None else names[-1]
         if create:
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=parent)
         status = os.stat(name, dir_fd=parent, follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
-            raise OSError(errno.ELOOP, _LINK)
+            raise OSError(errno.ELOOP, _LINK_ERROR)
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         if parent is None:
             return None
         try:
-            return os.open(name, os.O_RDONLY | _NO_LINK | _FOLDER, dir_fd=parent)
+            return os.open(name, os.O_RDONLY | _NO_LINK | _FOLDER_FLAGS, dir_fd=parent)
         except NotADirectoryError:  # a link has replaced the folder in the meantime
-            raise OSError(errno.ELOOP, _LINK) from None
+            raise OSError(errno.ELOOP, _LINK_ERROR) from None
 
-    def _open(self, parent: int | None, name: str, flags: int) -> int:
+    def _open_regular(self, parent: int | None, name: str, flags: int) -> int:
         try:
             check_regular(os.stat(name, dir_fd=parent, follow_symlinks=False), name)
         except FileNotFoundError:
             if not flags & os.O_CREAT:
                 raise
-        descriptor = os.open(name, flags | FILE | _NO_LINK, 0o666, dir_fd=parent)
+        descriptor = os.open(name, flags | OPEN_FLAGS | _NO_LINK, 0o666, dir_fd=parent)
         try:
             check_regular(os.fstat(descriptor), name)
         except OSError:
@@ -486,12 +495,12 @@ class Folder:
         return descriptor
 
 
-_LINK: Final = "it is a link: replace it with its target, or use the path of the target"
+_LINK_ERROR: Final = "it is a link: replace it with its target, or use the path of the target"
 
 
 @contextmanager
 def _errors_with_path(path: str) -> Iterator[None]:
-    """Raise an OSError within this context with *path* as its filename."""
+    """Replace the filename of an OSError that is raised in this context with *path*."""
     try:
         yield
     except OSError as error:
@@ -500,11 +509,11 @@ def _errors_with_path(path: str) -> Iterator[None]:
 
 def remove_outward_links(folder: Path) -> None:
     """
-    Remove all symbolic links below *folder* that point outside, so that outside files cannot be read.
+    Remove all symbolic links below *folder* that point out of it, so that no file outside can be read.
 
     Args:
         folder:
-            A folder that no other program writes to. Nothing happens if it does not exist.
+            A folder that no other program writes to. If it does not exist, nothing happens.
 
     Raises:
         OSError: If a link cannot be removed.

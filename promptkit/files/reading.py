@@ -1,4 +1,4 @@
-"""Size-limited reading of files from users and repositories. Most functions reject pipes and devices."""
+"""Size-limited reading of users' and repositories' files. Most functions reject pipes and devices."""
 
 import errno
 import os
@@ -10,25 +10,25 @@ from typing import Final, TypeAlias
 
 import attrs
 
-#: The mtime, size, inode and ctime of a file, which identify its version without reading it. Programs can set
-#: all of these except the ctime.
+#: A file's mtime, size, inode and ctime, which identify its version without reading it. Programs can set all
+#: of these except the ctime.
 Stamp: TypeAlias = tuple[int, int, int, int]
 
-#: The stamps of files by path; None for files that do not exist.
+#: The stamps of files, keyed by path; None for files that do not exist.
 Stamps: TypeAlias = Mapping[str, Stamp | None]
 
-#: Names of the folders of installed packages, which authors do not edit.
-INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
+#: The names of folders that contain installed packages, which authors do not edit.
+INSTALL_FOLDERS: Final = frozenset({"site-packages", "dist-packages"})
 
-#: Maximum size of a source file. Larger files are not written by hand, and could exhaust memory.
+#: The maximum size of a source file. Larger files are not written by hand, and could exhaust the memory.
 MAX_SOURCE_BYTES: Final = 1 << 24
 
-#: Flags for opening any file. With these flags, opening a pipe never waits for the other end, and writing
-#: does not block.
-FILE: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+#: Flags for opening a file. If it is a pipe after all, opening it does not wait for the other end, and
+#: writing to it does not block.
+OPEN_FLAGS: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 
-#: Flags to create a file.
-NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | FILE
+#: Flags for creating a file that must not exist yet.
+CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN_FLAGS
 
 
 class NotRegularError(OSError):
@@ -58,7 +58,7 @@ class TooLargeError(OSError):
 @attrs.frozen
 class HashedBytes:
     """
-    Immutable content, compared by its digest.
+    Immutable bytes, which are compared by their digest.
 
     Args:
         data:
@@ -66,7 +66,7 @@ class HashedBytes:
 
     Attributes:
         digest:
-            The SHA-256 of the content, in lowercase hexadecimal digits.
+            The SHA-256 of the bytes, in lowercase hexadecimal digits.
     """
 
     data: bytes = attrs.field(eq=False, repr=False)
@@ -98,15 +98,15 @@ def read_regular_file(
             The maximum number of bytes.
 
         check:
-            Called with the status of the file before it is read. Its exceptions are raised.
+            Called with the status of the file before it is read, to reject the file by raising an exception.
 
     Raises:
-        OSError: If it cannot be read, is not a regular file, or has more than *limit* bytes.
+        OSError: If the file cannot be read, is not a regular file, or has more than *limit* bytes.
     """
-    return within_limit(limit, read_beginning(path, limit + 1, check), path)
+    return require_within_limit(limit, read_beginning(path, limit + 1, check), path)
 
 
-def within_limit(limit: int, data: bytes, path: str | os.PathLike[str]) -> bytes:
+def require_within_limit(limit: int, data: bytes, path: str | os.PathLike[str]) -> bytes:
     """Return *data*, or raise TooLargeError if it has more than *limit* bytes."""
     if len(data) > limit:
         raise TooLargeError(len(data), limit, path)
@@ -117,10 +117,10 @@ def read_beginning(
     path: str | os.PathLike[str], size: int, check: Callable[[os.stat_result], object] = bool
 ) -> bytes:
     """
-    Return the first *size* bytes of a regular file, or all bytes of a shorter file. Links are followed.
+    Return the first *size* bytes of a regular file, or all bytes if it is shorter. Links are followed.
 
     Raises:
-        OSError: If it cannot be read, or is not a regular file.
+        OSError: If the file cannot be read or is not a regular file.
     """
     with open_regular_file(path) as file:
         check(os.fstat(file.fileno()))
@@ -140,8 +140,8 @@ def may_exist(path: str) -> bool:
     """
     Return whether a path from an untrusted source might exist.
 
-    For a network path, the result is always True, because looking it up on Windows would log in to another
-    machine.
+    The result is always True for a network path, because Windows would log in to another machine to look it
+    up.
     """
     return path.startswith(("//", "\\\\")) or os.path.exists(path)
 
@@ -158,24 +158,26 @@ def check_regular(status: os.stat_result, path: str | os.PathLike[str]) -> None:
 
 def is_untrusted_user(uid: int) -> bool:
     """
-    Return whether a user is someone other than root, this process's user, or the user who ran ``sudo``.
+    Return whether a user is not root, this process's user, or the user who ran this process with ``sudo``.
     """
     current = os.geteuid() if hasattr(os, "geteuid") else uid
     return uid not in (0, current) and not (current == 0 and os.environ.get("SUDO_UID") == str(uid))
 
 
-def is_foreign(path: str | os.PathLike[str], trusted_folder: str | os.PathLike[str] | None = None) -> bool:
+def has_untrusted_owner(
+    path: str | os.PathLike[str], trusted_folder: str | os.PathLike[str] | None = None
+) -> bool:
     """
-    Return whether *path* itself, not the target of a symbolic link, belongs to another user.
+    Return whether *path* belongs to an untrusted user. For a symbolic link, its own owner counts.
 
     As in git, files of root and of the user who called ``sudo`` are trusted.
 
     Args:
         path:
-            A file or a folder. A path that does not exist is not foreign.
+            A file or a folder. If it does not exist, the result is False.
 
         trusted_folder:
-            A folder whose owner is trusted as well.
+            A folder whose owner is also trusted.
     """
     try:
         owner = os.lstat(path).st_uid
@@ -190,7 +192,7 @@ def is_foreign(path: str | os.PathLike[str], trusted_folder: str | os.PathLike[s
     )
 
 
-#: Paths of pipes that shells open for the process: ``<(command)``, or standard input.
+#: The paths of pipes that a shell opens for this process: ``<(command)`` and standard input.
 _OWN_PIPE: Final = re.compile(r"/dev/(?:fd/[0-9]+|stdin)|/proc/(?:self|[0-9]+)/fd/[0-9]+")
 
 
@@ -199,10 +201,10 @@ def open_regular_file(path: str | os.PathLike[str]) -> BufferedReader:
     Open a regular file for reading. Symbolic links are followed.
 
     Raises:
-        OSError: If it cannot be opened, or is a pipe, a device, a socket or a folder.
+        OSError: If the file cannot be opened, or is a pipe, a device, a socket or a folder.
     """
-    check_regular(os.stat(path), path)  # opening a device can have effects
-    file = open(os.open(path, os.O_RDONLY | FILE), "rb")  # noqa: SIM115 (the caller closes it)
+    check_regular(os.stat(path), path)  # opening a device can have side effects
+    file = open(os.open(path, os.O_RDONLY | OPEN_FLAGS), "rb")  # noqa: SIM115 (the caller closes it)
     try:
         check_regular(os.fstat(file.fileno()), path)
     except OSError:
@@ -216,10 +218,10 @@ def open_input(path: str | os.PathLike[str]) -> BufferedReader:
     Open a regular file for reading, or a pipe that a shell has opened for this process.
 
     The path of such a pipe is, for example, ``/dev/fd/63`` or ``/proc/self/fd/63``. Links to such a path are
-    rejected, because a repository can contain links.
+    rejected, because they could be part of a repository.
 
     Raises:
-        OSError: If it cannot be opened, or is another pipe, a device, a socket or a folder.
+        OSError: If the file cannot be opened, or is any other pipe, a device, a socket or a folder.
     """
     status = os.stat(path)
     if stat.S_ISFIFO(status.st_mode) and _OWN_PIPE.fullmatch(os.fspath(path)):
@@ -232,24 +234,25 @@ def open_input(path: str | os.PathLike[str]) -> BufferedReader:
 
 def read_named_file(path: str | os.PathLike[str], limit: int) -> bytes:
     """
-    Return the content of a file, a device or a pipe, waiting for the writer of a pipe.
+    Return the content of a file, device or pipe that the user named. Wait for the writer of a pipe.
 
     Symbolic links are followed.
 
     Args:
         path:
-            The file.
+            The path.
 
         limit:
             The maximum number of bytes.
 
     Raises:
-        TooLargeError: If it has more bytes. If its size is known, the file is not read at all.
+        TooLargeError: If there are more bytes. A file whose size is known is not read in this case.
 
-        OSError: If it cannot be read.
+        OSError: If the content cannot be read.
     """
     with open(path, "rb") as file:
         status = os.fstat(file.fileno())
         if status.st_size > limit:
             raise TooLargeError(status.st_size, limit, path)
-        return within_limit(limit, file.read(limit + 1), path)  # it may have grown; a device has no size
+        # A file may have grown, and a device has no size.
+        return require_within_limit(limit, file.read(limit + 1), path)

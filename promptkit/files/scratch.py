@@ -11,15 +11,15 @@ def create_scratch_folder(prefix: str) -> str:
 
 
 def remove_scratch_folder(folder: str) -> None:
-    """Remove a temporary folder with its content, as far as possible."""
+    """Remove a temporary folder and its content. Ignore errors."""
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def scratch_folder(prefix: str) -> TemporaryDirectory[str]:
-    """Create a temporary folder that a ``with`` block removes at its end. Raises OSError on failure."""
+    """Create a temporary folder that is removed at the end of a ``with`` block. Raises OSError on failure."""
     return TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
 
 
 def open_unnamed_file(prefix: str) -> IO[bytes]:
-    """Open an unnamed file. No other process can open it, and it is removed when this process exits."""
+    """Open an unnamed file, which no other process can open and which is removed when this process exits."""
     return TemporaryFile(prefix=prefix)

@@ -4,8 +4,9 @@ import re
 import tomllib
 from typing import Any, Final
 
-#: Strings and comments. Each alternative matches at its first character, so that a search takes linear time.
-_TEXT: Final = re.compile(
+#: Strings and comments. Each alternative matches wherever its first character occurs, which makes searching
+#: linear in time.
+_STRING_OR_COMMENT: Final = re.compile(
     rb'''"""(?:[^"\\]|\\.|"(?!""))*+(?:"""|\Z)'''
     rb"""|'''(?:[^']|'(?!''))*+(?:'''|\Z)"""
     rb"""|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?|#[^\n]*+""",
@@ -23,7 +24,7 @@ def parse_toml(data: bytes) -> dict[str, Any]:
     Raises:
         ValueError: If *data* is not TOML, is not UTF-8, or is nested too deeply.
     """
-    if _LONG_KEY.search(_TEXT.sub(b"x", data)):
+    if _LONG_KEY.search(_STRING_OR_COMMENT.sub(b"x", data)):
         msg = "a key has more than 100 parts"
         raise ValueError(msg)
     try:

@@ -308,7 +308,7 @@ def _load_skill(
     report = Report(f"skill {name!r}", SERVER)
     if not skill.uri.startswith("skill://") or not skill.uri.endswith(f"/{SKILL_FILE}"):
         report.add(Rule.BAD_SKILL, f"its URI is {skill.uri!r}", f"write it as skill://NAME/{SKILL_FILE}")
-        return None, report.found
+        return None, report.diagnostics
     folder, files = skill.uri.removesuffix(SKILL_FILE), dict[str, HashedBytes]()
     listed = skill.resources if isinstance(skill.resources, list) else []
     uris: dict[str, ListedFile | None] = {file.uri: file for file in listed} or {skill.uri: None}
@@ -316,7 +316,7 @@ def _load_skill(
         message = f"its {len(uris)} files are too many or too large"
         hint = f"hosts read at most {MAX_FILES} files and {MAX_BYTES >> 20} MiB"
         report.add(Rule.SKILL_FILES, message, hint)
-        return None, report.found
+        return None, report.diagnostics
     for uri, file in uris.items():
         path = unquote(uri.removeprefix(folder))
         if not uri.startswith(folder):
@@ -335,13 +335,13 @@ def _load_skill(
         files[path] = HashedBytes(data)
     if SKILL_FILE not in files:
         report.add(Rule.SKILL_FILES, f"it has no {SKILL_FILE}", "serve and list it")
-        return None, report.found
+        return None, report.diagnostics
     try:
         fields, _, _ = read_skill(files[SKILL_FILE].data)
     except FrontmatterError as error:
         report.add(Rule.BAD_SKILL, str(error), error.hint)
-        return None, report.found
+        return None, report.diagnostics
     if fields != skill.frontmatter:
         message = f"its listed frontmatter differs from that of its {SKILL_FILE}, so hosts reject it"
         report.add(Rule.BAD_SKILL, message, "list every field as it is in the file")
-    return compile_skill(name, prefix, fields, files, report), report.found
+    return compile_skill(name, prefix, fields, files, report), report.diagnostics

@@ -70,7 +70,7 @@ def lint_listing(listing: Listing, instructions: str | None = None) -> Iterator[
     yield from _lint_schemas(listing.tools)
     report = Report("the server", SERVER)
     _lint_length(report, "its instructions have", instructions)
-    yield from report.found
+    yield from report.diagnostics
 
 
 def _lint_prompt(prompt: ListedPrompt) -> list[Diagnostic]:
@@ -91,7 +91,7 @@ def _lint_prompt(prompt: ListedPrompt) -> list[Diagnostic]:
         if count > 1:
             report.add(Rule.DUPLICATE_ITEM, f"it has two arguments {name!r}", "rename or remove one")
     _lint_length(report, "its description has", prompt.description)
-    return report.found
+    return report.diagnostics
 
 
 def _needs_json(description: str) -> bool:
@@ -111,7 +111,7 @@ def _lint_tool(tool: ListedTool) -> list[Diagnostic]:
         hint = "describe it: models choose tools by their descriptions"
         report.add(Rule.NO_DESCRIPTION, "it has no description", hint)
     _lint_length(report, "its description has", tool.description)
-    return report.found
+    return report.diagnostics
 
 
 def _lint_length(report: Report, subject: str, text: str | None) -> None:

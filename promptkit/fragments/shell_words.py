@@ -18,7 +18,7 @@ def quoted(word: str, *, one_line: bool = True) -> str:
     Invisible characters, and with *one_line* also tabs and line feeds, are shown as escapes. A shell does not
     convert these back.
     """
-    return escape_invisible(distribution.quoted(word), one_line=one_line)
+    return escape_invisible(distribution.quote_for_shell(word), one_line=one_line)
 
 
 def quoted_path(path: str) -> str:

@@ -1,1 +1,1 @@
-"""Lints of `promptkit check`: probable mistakes in recipes that can be served."""
+"""The lints of `promptkit check`, which find probable mistakes in recipes that can be served."""

@@ -1,4 +1,4 @@
-"""Lints for calls: commands, paths of callers, `str.format`, and `Text` of `typing`."""
+"""Lints for calls: commands, paths from callers, `str.format`, and `typing.Text`."""
 
 import ast
 import glob
@@ -46,19 +46,19 @@ def lint_format(node: ast.AST, scope: Scope, report: Report) -> None:
     """Report values without a field, and fields without a value, in a `str.format` call on a known string."""
     match node:
         case ast.Call(ast.Attribute(owner, "format"), arguments, keywords) if (
-            text := _text_of(owner, scope)
+            text := _known_text(owner, scope)
         ) is not None:
             pass
         case _:
             return
     try:
-        fields = set(_fields(text))
-    except ValueError:  # single braces, which are named in the error that Python raises
+        fields = set(_field_names(text))
+    except ValueError:  # single braces, for which Python itself raises a clear error
         return
     names = {keyword.arg for keyword in keywords if keyword.arg is not None}
     unused, unfilled = names - fields, {field for field in fields - names if field.isidentifier()}
     for name in sorted(unused):
-        message = f"the text has no field {{{name}}}, so .format omits the value"
+        message = f"the text has no field {{{name}}}, so .format ignores the value"
         report.add(Rule.FORMAT_FIELDS, message, _hint_for_value(name, text, unfilled), node)
     if len(names) < len(keywords) or any(isinstance(argument, ast.Starred) for argument in arguments):
         return  # the values are not known
@@ -68,19 +68,19 @@ def lint_format(node: ast.AST, scope: Scope, report: Report) -> None:
         report.add(Rule.FORMAT_FIELDS, f"{{{field}}} gets no value, so .format fails", hint, node)
 
 
-def _text_of(node: ast.expr, scope: Scope) -> str | None:
-    """Return the text of a literal, or of a name whose value is a literal; None if the text is unknown."""
+def _known_text(node: ast.expr, scope: Scope) -> str | None:
+    """Return the text of a literal, or of a name that refers to a literal; None if the text is unknown."""
     node = scope.resolve(node)
-    value = node.value if isinstance(node, ast.Constant) else scope.value(node)
+    value = node.value if isinstance(node, ast.Constant) else scope.global_value(node)
     return value if isinstance(value, str) else None
 
 
-def _fields(text: str) -> Iterator[str]:
-    """Yield the names of the fields in a format string, including nested fields. Raises ValueError."""
+def _field_names(text: str) -> Iterator[str]:
+    """Yield the names of the fields in a format string, including nested ones. Raises ValueError."""
     for _, field, specification, _ in Formatter().parse(text):
         if field is not None:
             yield re.split(r"[.\[]", field, maxsplit=1)[0]
-            yield from _fields(specification or "")
+            yield from _field_names(specification or "")
 
 
 def _hint_for_value(name: str, text: str, unfilled: set[str]) -> str:
@@ -91,19 +91,19 @@ def _hint_for_value(name: str, text: str, unfilled: set[str]) -> str:
     return f"write {{{name}}} where the value belongs"
 
 
-#: Words that end the options of a command; git supports both.
-_ENDS: Final = ("--", "--end-of-options")
+#: Words that end the options of a command. git supports both of them.
+_END_MARKERS: Final = ("--", "--end-of-options")
 
 
 def lint_command(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report parameters that a command can parse as options, because they come before ``--``."""
+    """Report parameters whose values a command can parse as options, because they come before ``--``."""
     if not isinstance(node, ast.Call) or not _runs_command(node.func, scope):
         return
     words = [word.value if isinstance(word, ast.Constant) else None for word in node.args]
-    end = next((word for word in words if word in _ENDS), None)
+    end = next((word for word in words if word in _END_MARKERS), None)
     for word in node.args[: words.index(end)] if end is not None else ():
         for name in _leading_parameters(word, scope):
-            message = f"{name!r} comes before {end!r} in a command, which can parse its value as an option"
+            message = f"{name!r} comes before {end!r} in a command, so its value can be parsed as an option"
             hint = (
                 "write '--end-of-options' before it, if the command supports it, as git does; "
                 "or reject such values: Annotated[str, msgspec.Meta(pattern='^[^-]')]"
@@ -111,18 +111,18 @@ def lint_command(node: ast.AST, scope: Scope, report: Report) -> None:
             report.add(Rule.READ_AS_OPTION, message, hint, word)
 
 
-def _runs_command(called: ast.expr, scope: Scope) -> bool:
-    """Return whether a called function is promptkit's `run` or `run_async`, without importing these."""
-    value = scope.value(called)
+def _runs_command(callee: ast.expr, scope: Scope) -> bool:
+    """Return whether a called function is promptkit's `run` or `run_async`, without importing them."""
+    value = scope.global_value(callee)
     module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
     return module == "promptkit.workspace.commands" and name in ("run", "run_async")
 
 
 def _leading_parameters(word: ast.expr, scope: Scope) -> Iterator[str]:
-    """Yield the parameters whose value can start a word of a command."""
+    """Yield the parameters whose values can start this word of a command."""
     match word:
-        case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
-            if _is_any_text(scope.arguments[name], scope):
+        case ast.Name(name) if name in scope.arguments and not scope.assignments[name]:
+            if _accepts_any_text(scope.arguments[name], scope):
                 yield name
         case ast.JoinedStr([ast.FormattedValue(inner), *_]) | ast.Starred(inner):
             yield from _leading_parameters(inner, scope)
@@ -139,19 +139,19 @@ _FILE_METHODS: Final = (
     *("open", "read_text", "read_bytes", "write_text", "write_bytes", "iterdir", "glob", "rglob", "unlink"),
 )
 
-#: Functions that join their arguments into one path or string, and methods that derive a path from a path.
+#: Functions that combine their arguments into one path or string, and methods that derive another path.
 _PATH_FUNCTIONS: Final = (
     *(str, os.fspath, os.path.join, os.path.abspath, os.path.expanduser, os.path.normpath),
     os.path.realpath,
 )
 _PATH_METHODS: Final = ("joinpath", "resolve", "absolute", "expanduser", "with_suffix", "strip")
 
-#: Attributes whose use shows that a function checks whether a path stays within a folder.
+#: Attributes that a function uses to check whether a path stays within a folder.
 _PATH_CHECKS: Final = ("is_relative_to", "relative_to", "commonpath")
 
 
 def lint_caller_path(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report a file or folder whose path callers choose through a parameter of a prompt or resource."""
+    """Report a file or folder whose path depends on what callers pass to a prompt or resource."""
     path, function = _find_opened_path(node, scope), scope.syntax
     if path is None or not isinstance(function, Function):
         return
@@ -170,37 +170,39 @@ def _find_opened_path(node: ast.AST, scope: Scope) -> ast.expr | None:
         case ast.Attribute(path, attribute) if attribute in _FILE_METHODS:
             return path
         case ast.Call(ast.Attribute(owner, "from_path"), [path, *_], keywords):
-            is_ours = scope.value(owner) in (Audio, Image, EmbeddedResource)
+            is_ours = scope.global_value(owner) in (Audio, Image, EmbeddedResource)
             return path if is_ours and all(keyword.arg != "root" for keyword in keywords) else None
-        case ast.Call(function, [path, *_]) if scope.value(function) in _FILE_FUNCTIONS:
+        case ast.Call(function, [path, *_]) if scope.global_value(function) in _FILE_FUNCTIONS:
             return path
     return None
 
 
 def _parameters_in_path(path: ast.expr, scope: Scope) -> list[str]:
-    """Return the parameters that are a part of a path and accept any text."""
+    """Return the names of the parameters that are part of a path and accept any text."""
     parts = walk_parts(path, partial(_path_parts, scope=scope))
-    names = [part.id for part in parts if isinstance(part, ast.Name) and not _values_of(part, scope)]
-    return [name for name in dict.fromkeys(names) if _is_any_text(scope.arguments.get(name), scope)]
+    names = [
+        part.id for part in parts if isinstance(part, ast.Name) and not _assigned_expressions(part, scope)
+    ]
+    return [name for name in dict.fromkeys(names) if _accepts_any_text(scope.arguments.get(name), scope)]
 
 
-def _values_of(name: ast.Name, scope: Scope) -> list[ast.expr]:
-    """Return the expressions that are assigned to a name, and the iterables of loops that assign the name."""
+def _assigned_expressions(name: ast.Name, scope: Scope) -> list[ast.expr]:
+    """Return the expressions that are assigned to a name, and the iterables of loops that assign to it."""
     loops: list[ast.For | ast.comprehension] = own_nodes(scope.syntax, ast.For, ast.comprehension)
     items = [loop.iter for loop in loops if isinstance(loop.target, ast.Name) and loop.target.id == name.id]
-    return [*scope.values(name), *items]
+    return [*scope.values_before(name), *items]
 
 
 def _path_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
-    """Return the expressions that make up a path."""
+    """Return the expressions that a path is made of."""
     match node:
         case ast.Name():
-            return _values_of(node, scope)
+            return _assigned_expressions(node, scope)
         case ast.JoinedStr(parts):
             return [part.value for part in parts if isinstance(part, ast.FormattedValue)]
         case ast.BinOp(left, ast.Div() | ast.Add(), right):
             return [left, right]
-        case ast.Call(function, args) if _returns_path(scope.value(function)):
+        case ast.Call(function, args) if _returns_path(scope.global_value(function)):
             return args
         case ast.Call(ast.Attribute(path, attribute), args) if attribute in _PATH_METHODS:
             return [path, *args]
@@ -212,9 +214,9 @@ def _returns_path(function: Any) -> bool:
     return is_path or function in _PATH_FUNCTIONS
 
 
-def _is_any_text(annotation: ast.expr | None, scope: Scope) -> bool:
-    """Return whether a parameter accepts any text or path, without a pattern."""
+def _accepts_any_text(annotation: ast.expr | None, scope: Scope) -> bool:
+    """Return whether a parameter accepts any text or path, because no pattern restricts it."""
     if annotation is None or any(note.arg == "pattern" for note in nodes_of(annotation, ast.keyword)):
         return False
-    kinds = [scope.value(name) for name in nodes_of(annotation, ast.Name)]
+    kinds = [scope.global_value(name) for name in nodes_of(annotation, ast.Name)]
     return any(kind is str or (isinstance(kind, type) and issubclass(kind, PurePath)) for kind in kinds)

@@ -11,7 +11,7 @@ from promptkit.errors.rules import Rule
 
 def lint_cases(item: CompiledPrompt | CompiledResource) -> Iterator[Diagnostic]:
     """
-    Yield the diagnostics of the saved cases of a prompt or a resource, without rendering them.
+    Yield the diagnostics of the saved cases of a prompt or a resource. The cases are not rendered.
 
     Args:
         item:
@@ -22,7 +22,7 @@ def lint_cases(item: CompiledPrompt | CompiledResource) -> Iterator[Diagnostic]:
     for case in item.saved():
         subject = f"case {case.name!r}"
         if case.name in first:
-            message = f"{subject}: another one at {first[case.name]} has this name"
+            message = f"{subject}: the case at {first[case.name]} has the same name"
             hint = "give each case a different name"
             yield owner.diagnostic(Rule.BAD_CASE, message, hint, case.location)
         first.setdefault(case.name, str(case.location))

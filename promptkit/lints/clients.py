@@ -1,4 +1,4 @@
-"""Lints for one client: parts of a prompt that the client does not show, send or fill."""
+"""Lints for a client, for prompts, content and arguments that the client does not show, send or fill in."""
 
 import re
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from promptkit.lints.static_analysis import Scope
 from promptkit.types.kinds import is_enum, is_literal, members_of, plain
 from promptkit.types.parsing import reader_of
 
-#: Hints for content that a client does not deliver.
+#: Hints for content that a client does not deliver, keyed by kind of content.
 _CONTENT_HINTS: Final[dict[Kind, str]] = {
     "image": "describe its content in text, or keep the prompt for other clients",
     "recording": "write a transcript of it, or keep the prompt for other clients",
@@ -33,7 +33,7 @@ _CONTENT_HINTS: Final[dict[Kind, str]] = {
 _ONE_WORD_TYPES: Final = (int, float, bool, bytes, Decimal, date, time, UUID)
 
 
-#: Names and descriptions that mark an argument as a single word.
+#: Names and descriptions of arguments whose value is a single word.
 _ONE_WORD_NAME: Final = (
     r"(?:.*[_-])?(?:url|uri|id|email|limit|count|n)|.*[a-z](?:Url|URL|Uri|URI|Id|ID|Email)"
 )
@@ -42,7 +42,7 @@ _ONE_WORD_DESCRIPTION: Final = r"\bYYYY-MM|\bISO[ -]8601\b|\b(?:number of|nombre
 
 def lint_client(name: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
     """
-    Return the diagnostics of a catalog for a client, from signatures and sources.
+    Return the diagnostics of a catalog for a client, found in signatures and sources.
 
     Args:
         name:
@@ -56,7 +56,7 @@ def lint_client(name: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
     """
     client = get_client(name)
     prompts = sorted(catalog.prompts, key=lambda prompt: prompt.location)
-    prompts = prompts if client.has_prompts else prompts[:1]  # reported once
+    prompts = prompts if client.has_prompts else prompts[:1]  # one report is enough
     diagnostics = [diagnostic for prompt in prompts for diagnostic in _lint_prompt(client, prompt)]
     return tuple(sorted(diagnostics, key=lambda diagnostic: (diagnostic.location, diagnostic.rule.value)))
 
@@ -89,7 +89,7 @@ def _lint_prompt(client: ClientProfile, prompt: CompiledPrompt) -> list[Diagnost
         message = f"{client.title} does not show prompts"
         hint = "serve them as tools, with --tools, or use them in another client"
         report.add(Rule.HIDDEN_PROMPT, message, hint, "def")
-        return report.found
+        return report.diagnostics
     _lint_arguments(client, prompt, report)
     if (scope := Scope.of(prompt.renderer.function, prompt.location)) is not None:
         _lint_messages(client, SentMessages.from_source(scope), report)
@@ -100,62 +100,62 @@ def _lint_arguments(client: ClientProfile, prompt: CompiledPrompt, report: Repor
     arguments = prompt.arguments.ordered
     if client.max_arguments is not None and len(arguments) > client.max_arguments:
         message = f"{client.title} hides it, because it has {len(arguments)} arguments"
-        most = f"{client.max_arguments} argument{'' if client.max_arguments == 1 else 's'}"
-        hint = f"write a prompt with at most {most} that calls it with values for the rest"
+        limit = f"{client.max_arguments} argument{'' if client.max_arguments == 1 else 's'}"
+        hint = f"write a prompt with at most {limit} that calls it with values for the rest"
         report.add(Rule.HIDDEN_PROMPT, message, hint, "def")
     if client.cuts_at_blanks and not shows_form(client, prompt):
         _lint_words(client, typed_arguments(client, arguments), report)
     for name, sent in find_invalid_positions(client, arguments).items():
         message = f"{client.title} sends {sent!r} for {name!r}, which is invalid"
-        hint = "give it a default, or take text that the function does not parse"
+        hint = "give it a default, or declare it as a str that the function does not parse"
         report.add(Rule.UNFILLED_ARGUMENT, message, hint, name)
     for argument in arguments:
         _lint_argument(client, argument, report)
 
 
 def _lint_words(client: ClientProfile, arguments: tuple[Argument, ...], report: Report) -> None:
-    """Report the first argument for which a client passes only one word."""
+    """Report the first argument that can have several words although a client splits arguments at spaces."""
     if not client.keeps_rest:
-        cut = next(filter(_may_have_blanks, arguments), None)
-        if cut is not None:
-            message = f"{client.title} gives {cut.name!r} only one word of what users type"
-            hint = "let users fill in a form, by omitting elicit=False, or take single words"
-            report.add(Rule.SPLIT_TEXT, message, hint, cut.name)
+        split_argument = next(filter(_may_have_blanks, arguments), None)
+        if split_argument is not None:
+            message = f"{client.title} gives {split_argument.name!r} only one word of what users type"
+            hint = "let users fill in a form, by omitting elicit=False, or accept only single words"
+            report.add(Rule.SPLIT_TEXT, message, hint, split_argument.name)
         return
-    for argument, after in pairwise(arguments):
+    for argument, following in pairwise(arguments):
         if _may_have_blanks(argument):
             name = argument.name
             message = (
                 f"{client.title} splits arguments at spaces, so the second word of {name!r} becomes "
-                f"{after.name!r}"
+                f"{following.name!r}"
             )
             report.add(Rule.SPLIT_TEXT, message, f"put {name!r} last", name)
             return
 
 
 def _lint_argument(client: ClientProfile, argument: Argument, report: Report) -> None:
-    """Report an argument for which a client sends a value that the user did not intend."""
+    """Report an argument that a client fills in differently than its author intended."""
     name = argument.name
     if client.asks_for_all and not argument.required:
         message = f"{client.title} asks for {name!r}, though it has a default"
-        report.add(Rule.UNFILLED_ARGUMENT, message, "remove its default, or the argument", name)
+        report.add(Rule.UNFILLED_ARGUMENT, message, "remove its default, or remove the argument", name)
     if name in client.reserved_names:
         message = f"{client.title} reserves the name {name!r} for itself"
         report.add(Rule.UNFILLED_ARGUMENT, message, f"choose another name, as in '{name}_name'", name)
 
 
 def shows_form(client: ClientProfile, prompt: CompiledPrompt) -> bool:
-    """Return whether a client relies on the server's form for missing arguments of a prompt."""
+    """Return whether users of a client fill in the server's form for a prompt's missing arguments."""
     return client.rejects_missing and prompt.elicit is not False
 
 
 def typed_arguments(client: ClientProfile, arguments: Iterable[Argument]) -> tuple[Argument, ...]:
-    """Return the arguments to which a client passes the words that users type."""
+    """Return the arguments that receive the words which users of a client type after the prompt's name."""
     return tuple(argument for argument in arguments if argument.required or not client.fills_in_text)
 
 
 def find_invalid_positions(client: ClientProfile, arguments: Iterable[Argument]) -> dict[str, str]:
-    """Return the positions, such as ``$2``, that are invalid as values of required arguments, by name."""
+    """Return the positions, such as ``$2``, that are invalid values of their arguments, by argument name."""
     return {
         argument.name: f"${position}"
         for position, argument in enumerate(arguments, 1)
@@ -164,38 +164,38 @@ def find_invalid_positions(client: ClientProfile, arguments: Iterable[Argument])
 
 
 def _may_have_blanks(argument: Argument) -> bool:
-    """Return whether the value of an argument can have several words."""
+    """Return whether the value of an argument can contain several words."""
     complete = argument.arg.complete
     if isinstance(complete, list | tuple):
-        return not _are_words(complete)
-    is_completed = complete is not None  # by a function, usually with file names
+        return not _are_single_words(complete)
+    is_completed = complete is not None  # by a function, which usually returns file names
     is_word = re.fullmatch(_ONE_WORD_NAME, argument.name) or re.search(
         _ONE_WORD_DESCRIPTION, argument.description or "", re.IGNORECASE
     )
-    return not (is_completed or is_word or _is_of_one_word(argument.annotation))
+    return not (is_completed or is_word or _is_single_word_type(argument.annotation))
 
 
-def _is_of_one_word(annotation: Any) -> bool:
+def _is_single_word_type(annotation: Any) -> bool:
     """Return whether all values of a type are single words."""
     annotation = plain(annotation, core=True)
     if members := members_of(annotation):
-        return all(map(_is_of_one_word, members))
+        return all(map(_is_single_word_type, members))
     if is_literal(annotation) or is_enum(annotation):
         reader = reader_of(annotation)
-        return reader is not None and _are_words(reader.values)
+        return reader is not None and _are_single_words(reader.values)
     return annotation in _ONE_WORD_TYPES
 
 
-def _are_words(texts: Iterable[object]) -> bool:
+def _are_single_words(texts: Iterable[object]) -> bool:
     return all(len(str(text).split()) < 2 for text in texts)
 
 
 def _lint_messages(client: ClientProfile, sent: SentMessages, report: Report) -> None:
-    """Report messages and content that a client loses."""
+    """Report messages and content that a client does not deliver."""
     for content in sent.content:
         if content.kind in client.unsupported:
-            arrives = client.effect == "does not show users"
-            hint = "describe its content in the text next to it" if arrives else _CONTENT_HINTS[content.kind]
+            is_sent = client.effect == "does not show users"
+            hint = "describe its content in the text next to it" if is_sent else _CONTENT_HINTS[content.kind]
             message = f"{client.title} {client.effect} {content.name}"
             report.add(Rule.UNSUPPORTED_CONTENT, message, hint, content.node)
     for conversation in sent.conversations:
@@ -208,5 +208,5 @@ def _lint_messages(client: ClientProfile, sent: SentMessages, report: Report) ->
         if client.drops_roles and replies:
             message = f"{client.title} sends an assistant turn as a user turn"
             report.add(
-                Rule.UNSUPPORTED_CONTENT, message, "state in the text whose turn this is", replies[0].node
+                Rule.UNSUPPORTED_CONTENT, message, "write in the text whose turn it is", replies[0].node
             )

@@ -18,7 +18,7 @@ from promptkit.language.text import Text
 from promptkit.language.turns import assistant, cache_point, system, user
 from promptkit.lints.static_analysis import MAX_PATHS, Scope, execution_paths, list_choices, list_items
 
-_KINDS: Final[dict[type[Content], Kind]] = {
+_TYPE_KINDS: Final[dict[type[Content], Kind]] = {
     Text: "text",
     Image: "image",
     Audio: "recording",
@@ -27,33 +27,33 @@ _KINDS: Final[dict[type[Content], Kind]] = {
 }
 
 #: Display names of content that is not text.
-_NAMES: Final[Mapping[Kind, str]] = {
+_DISPLAY_NAMES: Final[Mapping[Kind, str]] = {
     "image": "an image",
     "recording": "a recording",
     "document": "an embedded resource",
     "link": "a link to a resource",
 }
 
-#: The roles of the messages that functions create.
+#: The roles of the messages that promptkit's functions create.
 _ROLES: Final[dict[Any, str]] = {user: "user", assistant: "assistant", system: "system"}
 
-#: The content that methods of resources create.
-_METHODS: Final[dict[str, Kind]] = {"embed": "document", "link": "link"}
+#: The kinds of content that the methods of resources create.
+_METHOD_KINDS: Final[dict[str, Kind]] = {"embed": "document", "link": "link"}
 
 
 class SentMessage(Struct, frozen=True):
     """
-    A message.
+    A message that a prompt sends.
 
     Args:
         role:
-            ``"user"``, ``"assistant"``, ``"system"`` (only from a source), or ``"unknown"``.
+            ``"user"``, ``"assistant"``, ``"system"`` (only if inferred from source), or ``"unknown"``.
 
         kind:
             The kind of content.
 
         node:
-            The expression that creates the message; None for a rendering.
+            The expression that creates the message; None if the message is from a rendering.
     """
 
     role: str
@@ -63,7 +63,7 @@ class SentMessage(Struct, frozen=True):
     @property
     def name(self) -> str | None:
         """The display name of content that is not text, such as *an image*."""
-        return _NAMES.get(self.kind)
+        return _DISPLAY_NAMES.get(self.kind)
 
 
 #: Messages in order.
@@ -79,7 +79,7 @@ class SentMessages(Struct, frozen=True):
             The messages of each execution path.
 
         content:
-            All messages of a rendering, or all content in a source that is not text.
+            All messages of a rendering, or all content other than text that the source creates.
     """
 
     conversations: Sequence[Conversation]
@@ -89,7 +89,7 @@ class SentMessages(Struct, frozen=True):
     def from_rendering(cls, workflow: Workflow) -> "SentMessages":
         """Return the messages of a rendering."""
         sent = tuple(
-            SentMessage(each.role, _KINDS.get(type(each.content), "unknown")) for each in workflow.sent
+            SentMessage(each.role, _TYPE_KINDS.get(type(each.content), "unknown")) for each in workflow.sent
         )
         return cls([sent], sent)
 
@@ -110,7 +110,7 @@ def _conversations_in(scope: Scope) -> list[Conversation]:
 
 
 def _sent_value(step: ast.stmt) -> ast.expr | None:
-    """Return the expression that a statement of a generator yields or returns, or None."""
+    """Return the expression that a statement of a generator yields or returns; None if there is none."""
     value = getattr(step, "value", None)
     if isinstance(value, ast.Yield | ast.YieldFrom):
         return value.value
@@ -120,32 +120,36 @@ def _sent_value(step: ast.stmt) -> ast.expr | None:
 def _content_in(scope: Scope) -> Iterator[SentMessage]:
     for node in own_nodes(scope.syntax, ast.Call, ast.Attribute):
         match node:
-            case ast.Call(ast.Name() as maker) | (ast.Attribute() as maker):
-                kind = content_kind(maker, scope)
+            case ast.Call(ast.Name() as callee) | (ast.Attribute() as callee):
+                kind = content_kind(callee, scope)
                 if kind is not None and kind != "text":
                     yield SentMessage("unknown", kind, node)
 
 
-def get_role(maker: Any) -> str | None:
+def get_role(function: Any) -> str | None:
     """Return the role of `user`, `assistant` or `system`; None for any other function."""
-    return next((role for turn, role in _ROLES.items() if turn is maker), None)
+    return next((role for turn, role in _ROLES.items() if turn is function), None)
 
 
-def content_kind(maker: ast.expr, scope: Scope) -> Kind | None:
+def content_kind(callee: ast.expr, scope: Scope) -> Kind | None:
     """Return the kind of content that a callable such as `Image` or a resource's `embed` creates, or None."""
-    owner = scope.value(maker)
-    if isinstance(maker, ast.Attribute) and owner is None:
-        owner = scope.value(maker.value)
+    owner = scope.global_value(callee)
+    if isinstance(callee, ast.Attribute) and owner is None:
+        owner = scope.global_value(callee.value)
         if isinstance(owner, Resource):
-            return _METHODS.get(maker.attr)
-    return _KINDS.get(owner) if isinstance(owner, type) and issubclass(owner, Content) else None
+            return _METHOD_KINDS.get(callee.attr)
+    return _TYPE_KINDS.get(owner) if isinstance(owner, type) and issubclass(owner, Content) else None
 
 
 def _conversations(node: ast.expr, scope: Scope) -> list[Conversation]:  # noqa: C901, PLR0911 (a list of cases)
-    """Return the possible messages of an expression, one conversation per combination of alternatives."""
+    """Return the conversations that an expression can create, one per combination of alternatives."""
     if choices := list_choices(node):
         return [each for choice in choices for each in _conversations(choice, scope)]
-    if isinstance(node, ast.Name) and node.id not in scope.untracked and node.id not in scope.appended:
+    if (
+        isinstance(node, ast.Name)
+        and node.id not in scope.untracked_names
+        and node.id not in scope.appended_values
+    ):
         assigned = scope.resolve(node)
         if assigned is not node:
             return _conversations(assigned, scope)
@@ -154,15 +158,15 @@ def _conversations(node: ast.expr, scope: Scope) -> list[Conversation]:  # noqa:
             return _combinations(list_items(node), scope)
         case ast.Constant(value) if value in (None, False) or not str(value).strip():
             return [()]
-        case ast.Call(called) if scope.value(called) is cache_point:
+        case ast.Call(callee) if scope.global_value(callee) is cache_point:
             return [()]
-        case _ if scope.is_text(node):  # becomes a user turn
+        case _ if scope.is_text(node):  # text becomes a user turn
             return [(SentMessage("user", "text", node),)]
         case ast.BinOp(op=ast.Add()):
             return _combinations(list_items(node), scope)
-        case ast.Call(called, parts) if (role := get_role(scope.value(called))) is not None:
-            return [_turn(role, messages) for messages in _combinations(parts, scope)]
-        case ast.Call(maker) if (kind := content_kind(maker, scope)) is not None:
+        case ast.Call(callee, parts) if (role := get_role(scope.global_value(callee))) is not None:
+            return [_join_turn(role, messages) for messages in _combinations(parts, scope)]
+        case ast.Call(callee) if (kind := content_kind(callee, scope)) is not None:
             return [(SentMessage("user", kind, node),)]
     return [(SentMessage("unknown", "unknown", node),)]
 
@@ -172,7 +176,7 @@ def _combinations(items: Iterable[ast.expr], scope: Scope) -> list[Conversation]
     return [tuple(chain.from_iterable(chosen)) for chosen in islice(product(*alternatives), MAX_PATHS)]
 
 
-def _turn(role: str, parts: Conversation) -> Conversation:
+def _join_turn(role: str, parts: Conversation) -> Conversation:
     """Return the messages of a turn, joining adjacent text. Unknown parts are treated as text."""
     blocks: list[SentMessage] = []
     for is_text, run in groupby(parts, key=lambda part: part.kind in ("text", "unknown")):

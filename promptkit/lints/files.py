@@ -1,7 +1,7 @@
 """
 Lints for a file: undefined names, paths relative to the current folder, and the lints of other modules.
 
-In the body of a function, these errors would only occur when a client requests the prompt.
+Without these lints, mistakes in the body of a function would only show when a client requests the prompt.
 """
 
 import ast
@@ -36,7 +36,7 @@ _READ_METHODS: Final = ("read_text", "read_bytes", "glob", "rglob", "iterdir")
 #: Functions that list a folder.
 _LIST_FUNCTIONS: Final = (os.listdir, os.scandir, glob.glob, glob.iglob)
 
-#: The lints of each type of node.
+#: The lints for each type of node, keyed by the name of the type.
 _LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]] = {
     "FunctionDef": (lint_docstring,),
     "AsyncFunctionDef": (lint_docstring,),
@@ -69,15 +69,15 @@ def lint_source(file: Path) -> tuple[Diagnostic, ...]:
     pending, seen = [file.absolute()], set[Path]()
     while pending:
         path = pending.pop()
-        tree, module = tree_of(str(path)), _module_of(str(path))
+        tree, module = tree_of(str(path)), _find_module(str(path))
         if path not in seen and tree is not None and module is not None:
             diagnostics += _lint_source(path, tree, module)
-            pending += _helpers(path, tree)
+            pending += _find_helpers(path, tree)
         seen.add(path)
     return tuple(diagnostics)
 
 
-def _helpers(file: Path, tree: ast.Module) -> Iterator[Path]:
+def _find_helpers(file: Path, tree: ast.Module) -> Iterator[Path]:
     """Yield the helper modules (``_*.py``) that a file imports from its own folder."""
     imports: list[ast.Import | ast.ImportFrom] = nodes_of(tree, ast.Import, ast.ImportFrom)
     for node in imports:
@@ -88,7 +88,7 @@ def _helpers(file: Path, tree: ast.Module) -> Iterator[Path]:
 
 
 def _lint_source(file: Path, tree: ast.Module, module: ModuleType) -> list[Diagnostic]:
-    """Run all lints in one pass over the executed nodes of a file, with the scope of each."""
+    """Run all lints in one pass over the executed nodes of a file. Pass each lint the scope of the node."""
     names, file_report = vars(module), Report(file.name, Location(str(file)))
     known, reports = _known_names(tree, names), [file_report]
     lint_typing_text(tree, file_report)
@@ -101,7 +101,7 @@ def _lint_source(file: Path, tree: ast.Module, module: ModuleType) -> list[Diagn
             scope = Scope(node, names, scope)
             children = [*node.body] if isinstance(node.body, list) else [node.body]
             if isinstance(node, Function):
-                function_report = _report_of(node, file, names)
+                function_report = _create_report(node, file, names)
                 reports.append(function_report)
         if isinstance(node, ast.Call):
             _lint_path(node, scope, file_report)
@@ -133,14 +133,14 @@ def _executed_children(node: ast.AST) -> list[ast.AST]:
 
 
 def _nodes_outside_body(node: Function | ast.ClassDef | ast.Lambda) -> list[ast.AST]:
-    """Return the nodes evaluated at a function's or class's definition: decorators, defaults and bases."""
+    """Return the nodes that defining a function or class evaluates: decorators, defaults and bases."""
     if isinstance(node, ast.ClassDef):
         return [*node.decorator_list, *node.bases, *node.keywords]
     defaults = filter(None, (*node.args.defaults, *node.args.kw_defaults))
     return [*getattr(node, "decorator_list", ()), *defaults]
 
 
-def _report_of(function: Function, file: Path, names: Mapping[str, Any]) -> Report:
+def _create_report(function: Function, file: Path, names: Mapping[str, Any]) -> Report:
     """Return an empty report for a function in a file, or for the prompt or resource that it defines."""
     match names.get(function.name):
         case Prompt(location=location, options=options) if location.file == str(file):
@@ -152,32 +152,35 @@ def _report_of(function: Function, file: Path, names: Mapping[str, Any]) -> Repo
 
 def _lint_name(node: ast.Name, scope: Scope, report: Report) -> None:
     """Report an undefined name in a function."""
-    if node.id not in scope.local:
-        hint = undefined_name_hint(node.id, {*scope.module, *scope.local}) or "define it, or correct the name"
+    if node.id not in scope.local_names:
+        hint = (
+            undefined_name_hint(node.id, {*scope.module, *scope.local_names})
+            or "define it, or correct the name"
+        )
         report.add(Rule.UNDEFINED_NAME, f"{node.id!r} is not defined", hint, node)
 
 
 def _lint_path(call: ast.Call, scope: Scope, report: Report) -> None:
-    """Report a relative path from which a file or folder is read."""
+    """Report a relative path that is used to read a file or folder."""
     match call:
         case ast.Call(ast.Name("open") as name, [path, *mode]):
-            is_read = scope.value(name) is open and _is_read(mode, call.keywords)
-        case ast.Call(function, [path]) if scope.value(function) in _LIST_FUNCTIONS:
+            is_read = scope.global_value(name) is open and _is_read_mode(mode, call.keywords)
+        case ast.Call(function, [path]) if scope.global_value(function) in _LIST_FUNCTIONS:
             is_read = True
         case ast.Call(ast.Attribute(path, "open"), mode):
-            is_read = _is_read(mode, call.keywords)
+            is_read = _is_read_mode(mode, call.keywords)
         case ast.Call(ast.Attribute(path, attribute)):
             is_read = attribute in _READ_METHODS
         case _:
             return
     if is_read and (text := _relative_path(path, scope)) is not None:
-        explanation = "it is looked up in the folder in which the client starts the server"
+        explanation = "so it is looked up in the folder in which the client starts the server"
         hint = f"resolve it from the recipe's folder: Path(__file__).parent / {text!r}"
-        report.add(Rule.RELATIVE_PATH, f"{text!r} has no folder: {explanation}", hint, call)
+        report.add(Rule.RELATIVE_PATH, f"{text!r} is a relative path, {explanation}", hint, call)
 
 
 def _relative_path(node: ast.expr, scope: Scope) -> str | None:
-    """Return the path of an expression if it is known to be relative, or None."""
+    """Return the path that an expression evaluates to if it is known to be relative; otherwise None."""
     node = scope.resolve(node)
     match node:
         case ast.JoinedStr(values=[ast.Constant() as start, *_]):
@@ -185,22 +188,22 @@ def _relative_path(node: ast.expr, scope: Scope) -> str | None:
         case ast.BinOp(left=left, op=ast.Div()):
             return _relative_path(left, scope)
         case ast.Call(func=function, args=[start, *_]):
-            kind = scope.value(function)
+            kind = scope.global_value(function)
             is_path = isinstance(kind, type) and issubclass(kind, PurePath)
             return _relative_path(start, scope) if is_path else None
-    path: Any = node.value if isinstance(node, ast.Constant) else scope.value(node)
+    path: Any = node.value if isinstance(node, ast.Constant) else scope.global_value(node)
     text = str(path) if isinstance(path, str | PurePath) else ""
     return text if text and not PurePath(text).is_absolute() and text[0] not in "~/\\" else None
 
 
-def _is_read(mode: list[ast.expr], keywords: Iterable[ast.keyword]) -> bool:
-    """Return whether a mode of `open` is for reading."""
+def _is_read_mode(mode: list[ast.expr], keywords: Iterable[ast.keyword]) -> bool:
+    """Return whether `open` opens a file for reading, given its mode and its keyword arguments."""
     modes = [*mode[:1], *(keyword.value for keyword in keywords if keyword.arg == "mode")]
     return all(isinstance(node, ast.Constant) and str(node.value).startswith("r") for node in modes)
 
 
-def _module_of(file: str) -> ModuleType | None:
-    """Return the module of a file; the last one if there are several."""
+def _find_module(file: str) -> ModuleType | None:
+    """Return the module that was imported from a file; the last one if there are several."""
     modules = reversed(list(sys.modules.values()))
     return next((module for module in modules if _file_of(module) == file), None)
 

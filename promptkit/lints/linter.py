@@ -1,5 +1,5 @@
 """
-The linter: lints files, catalogs and renderings, and drops the diagnostics that authors have suppressed.
+The linter, which lints files, catalogs and renderings, and drops diagnostics that authors have suppressed.
 
 Authors suppress diagnostics with comments, or with the settings in `Checks`.
 """
@@ -21,7 +21,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.declarations.markdown_prompts import MarkdownPrompt
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
-from promptkit.errors.rules import Rule, rule_of
+from promptkit.errors.rules import Rule, find_ignorable_rule
 from promptkit.errors.sources import nodes_of, span_of, text_of, tree_of
 from promptkit.language.files import TextRead
 from promptkit.language.messages import Workflow
@@ -35,7 +35,7 @@ from promptkit.loader.recipes import Declaration, LoadedFile
 
 _COMMENT: Final = re.compile(r"#\s*promptkit:\s*ignore\b(?:\[([^\]]*)\])?")
 
-_NAME_CODES: Final = "name the codes to ignore, as in # promptkit: ignore[PK207]"
+_MISSING_CODE_HINT: Final = "name the codes to ignore, as in # promptkit: ignore[PK207]"
 
 
 class _Comment(Struct, frozen=True):
@@ -50,7 +50,7 @@ class _Comment(Struct, frozen=True):
             The codes in the comment.
 
         lines:
-            The lines that the comment applies to: its own line, and the lines of a string that ends there.
+            The lines that the comment applies to: its own line, and all lines of a string that ends there.
     """
 
     location: Location
@@ -61,19 +61,19 @@ class _Comment(Struct, frozen=True):
         """
         Return whether the comment suppresses a diagnostic.
 
-        *call* is the range of lines of the innermost call around the diagnostic.
+        *call* contains the lines of the innermost call around the diagnostic.
         """
-        is_here = diagnostic.location.line in self.lines or self.location.line in call
-        return is_here and diagnostic.is_ignorable and diagnostic.rule.value in self.codes
+        is_in_range = diagnostic.location.line in self.lines or self.location.line in call
+        return is_in_range and diagnostic.is_ignorable and diagnostic.rule.value in self.codes
 
 
 def without_suppressed(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Return *diagnostics* except those suppressed by a comment on their line, or within their call."""
+    """Return *diagnostics*, except those that a comment on their line or within their call suppresses."""
     return tuple(diagnostic for diagnostic in diagnostics if not _is_suppressed(diagnostic))
 
 
 def _is_suppressed(diagnostic: Diagnostic) -> bool:
-    comments = _comments(diagnostic.location.file)
+    comments = _find_comments(diagnostic.location.file)
     call = _lines_of_call(diagnostic.location) if comments else range(0)
     return any(comment.suppresses(diagnostic, call) for comment in comments)
 
@@ -93,31 +93,31 @@ def _lines_of_call(location: Location) -> range:
 
 def lint_suppressions(file: Path) -> list[Diagnostic]:
     """
-    Return the diagnostics of suppression comments without a code, or with a code that cannot be ignored.
+    Return diagnostics for suppression comments that have no code, or a code that cannot be ignored.
     """
     report = Report(file.name, Location(str(file)))
-    for comment in _comments(str(file)):
+    for comment in _find_comments(str(file)):
         for hint in filter(None, map(_suppression_error, comment.codes or [""])):
             report.add(Rule.BAD_SUPPRESSION, "this comment has no effect", hint, comment.location)
-    return report.found
+    return report.diagnostics
 
 
 def _suppression_error(code: str) -> str | None:
-    """Return why a code cannot be ignored, or None if it can."""
+    """Return the reason why a code cannot be ignored; None if it can be."""
     try:
-        rule_of(code)
+        find_ignorable_rule(code)
     except ValueError as error:
-        return str(error) if code else _NAME_CODES
+        return str(error) if code else _MISSING_CODE_HINT
     return None
 
 
-def _comments(file: str) -> list[_Comment]:
+def _find_comments(file: str) -> list[_Comment]:
     """Return the suppression comments of a file."""
-    return _comments_in(file, text_of(file))
+    return _parse_comments(file, text_of(file))
 
 
 @lru_cache(maxsize=256)  # the diagnostics of one file follow each other
-def _comments_in(file: str, text: str) -> list[_Comment]:
+def _parse_comments(file: str, text: str) -> list[_Comment]:
     if "promptkit:" not in text or (tree := tree_of(file)) is None:
         return []
     # A comment after a string of several lines applies to all of them.
@@ -163,18 +163,18 @@ def lint_file(loaded: LoadedFile, declarations: Iterable[Declaration]) -> Iterat
 
 
 def lint_catalog(catalog: Catalog) -> Catalog:
-    """Return *catalog* with the diagnostics of all files together, except suppressed ones."""
+    """Return *catalog* with the diagnostics that depend on all of its files, and without suppressed ones."""
     catalog = with_lints(catalog)
     return catalog.with_diagnostics(without_suppressed(catalog.diagnostics))
 
 
 class Checks(Struct, frozen=True):
     """
-    The configuration of checks.
+    The configured checks.
 
     Args:
         clients:
-            The target clients, by the names that commands accept.
+            The target clients, which the prompts must suit, by the names that commands accept.
 
         ignore:
             The codes of diagnostics to ignore.
@@ -185,7 +185,7 @@ class Checks(Struct, frozen=True):
 
     def lint_catalog(self, catalog: Catalog) -> tuple[Diagnostic, ...]:
         """
-        Return the diagnostics of a catalog compiled with lints, including those for the target clients.
+        Return the diagnostics of a catalog that was compiled with lints, and those for the target clients.
         """
         by_client = (diagnostic for client in self.clients for diagnostic in lint_client(client, catalog))
         return (*catalog.diagnostics, *by_client)
@@ -198,7 +198,7 @@ class Checks(Struct, frozen=True):
         known: Iterable[Diagnostic] = (),
     ) -> tuple[Diagnostic, ...]:
         """
-        Return the diagnostics of a rendering, including those for the target clients.
+        Return the diagnostics of a rendering, and those for the target clients.
 
         Args:
             prompt:
@@ -211,7 +211,8 @@ class Checks(Struct, frozen=True):
                 The text files that the prompt has read.
 
             known:
-                Diagnostics from the source. They are not repeated, because their locations are more precise.
+                Diagnostics of the source. They are not reported again, because their locations are more
+                precise.
         """
         known_messages = {(diagnostic.rule, diagnostic.message) for diagnostic in known}
         report = Report(f"prompt {prompt.name!r}", prompt.location)
@@ -223,7 +224,7 @@ class Checks(Struct, frozen=True):
 
     def without_ignored(self, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
         """
-        Return the diagnostics without duplicates, and without those to ignore by configuration or comment.
+        Return the diagnostics without duplicates, and without those that settings or comments ignore.
         """
         distinct = dict.fromkeys(diagnostics)
         return without_suppressed(each for each in distinct if each.rule.value not in self.ignore)

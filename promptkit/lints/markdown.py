@@ -15,8 +15,8 @@ from promptkit.language.placeholders import find_template_syntax
 from promptkit.lints.prompts import lint_examples
 from promptkit.types.kinds import plain
 
-#: Marks that other tools replace.
-_COMMANDS: Final = re.compile(
+#: Placeholders, commands and files in the syntax of other tools.
+_FOREIGN_SYNTAX: Final = re.compile(
     r"\$ARGUMENTS\b|\$[1-9]\b|(?<!\S)!`[^`\n]+`|!\{[^{}\n]*\}|\$\{(?:input|file|selection)[^{}\n]*\}"
     r"|(?<!\S)@[\w./-]+/[\w.-]*\.\w{1,10}\b"
 )
@@ -34,14 +34,14 @@ def lint_markdown(prompt: MarkdownPrompt, arguments: Arguments) -> Iterator[Diag
         lint_examples(argument, report, location)
         _lint_placeholder(argument, prompt, report, location)
     for line in prompt.body.lines:
-        if match := _COMMANDS.search(line.marked):
+        if match := _FOREIGN_SYNTAX.search(line.marked):
             message = f"{match[0]!r} is sent literally"
             hint = "write {{name}} instead, or convert the file with promptkit import"
-            report.add(Rule.TEMPLATE_SYNTAX, message, hint, _part_of(line.location, *match.span()))
+            report.add(Rule.TEMPLATE_SYNTAX, message, hint, _location_within(line.location, *match.span()))
         if match := _BAD_NAME.search(line.marked):
             name = re.sub(r"\W+", "_", match[1])
-            hint = f"write {{{{{name}}}}}, because a name has only letters, digits and '_'"
-            location = _part_of(line.location, *match.span())
+            hint = f"write {{{{{name}}}}}, because names can contain only letters, digits and '_'"
+            location = _location_within(line.location, *match.span())
             report.add(Rule.TEMPLATE_SYNTAX, f"{match[0]!r} is sent literally", hint, location)
         if is_turn_mark(line) and line.location.file != prompt.location.file:
             message = f"{line.text.strip()!r} in an included text does not start a turn"
@@ -61,11 +61,11 @@ def _lint_template_syntax(prompt: MarkdownPrompt, report: Report) -> None:
     for syntax, start, hint in find_template_syntax(text, prompt.body.names):
         line = prompt.body.lines[text.count("\n", 0, start)].location
         column = start - text.rfind("\n", 0, start) - 1
-        location = _part_of(line, column, column + len(syntax))
+        location = _location_within(line, column, column + len(syntax))
         report.add(Rule.TEMPLATE_SYNTAX, f"{syntax!r} is sent literally", hint, location)
 
 
-def _part_of(line: Location, start: int, end: int) -> Location:
+def _location_within(line: Location, start: int, end: int) -> Location:
     return Location(line.file, line.line, start + 1, end + 1)
 
 
@@ -75,7 +75,7 @@ def _lint_front_matter(prompt: MarkdownPrompt, report: Report) -> None:
         message = f"the front matter has keys that promptkit ignores: {', '.join(foreign)}"
         hint = "keep them if other tools read the file"
         if unindented:
-            hint = f"indent {', '.join(unindented)} below 'arguments:' if an argument is meant"
+            hint = f"if you meant an argument, indent {', '.join(unindented)} below 'arguments:'"
         location = prompt.fields[(unindented or foreign)[0]].location
         report.add(Rule.FOREIGN_KEY, message, hint, location)
     text = text_of(prompt.location.file)
@@ -83,14 +83,14 @@ def _lint_front_matter(prompt: MarkdownPrompt, report: Report) -> None:
         return
     if not text.startswith("---\n"):
         if text.partition(":")[0] in KEYS and split_front_matter(f"---\n{text}")[0]:
-            message = "the front matter is sent as text, because no line '---' starts it"
+            message = "the front matter is sent as text, because there is no line '---' before it"
             report.add(Rule.MARK_SENT_AS_TEXT, message, "write '---' above its first line", prompt.location)
     elif "\n---" in text[4:]:
-        message = "the lines between '---' are sent as text, because they are not all 'key: value'"
+        message = "the lines between '---' are sent as text, because not all have the form 'key: value'"
         hint = "write front matter with one key per line"
         report.add(Rule.MARK_SENT_AS_TEXT, message, hint, prompt.location)
     elif text[4:].partition(":")[0] in KEYS:
-        message = "the front matter is sent as text, because no line '---' ends it"
+        message = "the front matter is sent as text, because there is no line '---' after it"
         report.add(Rule.MARK_SENT_AS_TEXT, message, "write '---' below its last line", prompt.location)
 
 

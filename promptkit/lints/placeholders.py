@@ -1,4 +1,4 @@
-"""Lints for placeholders, in text that the source shows and in files that a rendering has read."""
+"""Lints for placeholders, in texts that are known from the source and in files that a rendering has read."""
 
 import ast
 import inspect
@@ -30,32 +30,32 @@ from promptkit.lints.static_analysis import Scope, is_none, type_members
 from promptkit.loader.targets import display_path
 
 #: Functions and methods that preserve placeholders.
-_PRESERVING: Final = (textwrap.dedent, inspect.cleandoc)
-_STRIPPING: Final = ("strip", "lstrip", "rstrip")
+_PRESERVING_FUNCTIONS: Final = (textwrap.dedent, inspect.cleandoc)
+_STRIPPING_METHODS: Final = ("strip", "lstrip", "rstrip")
 
-#: Limit on the number of possible strings of one call, because alternatives multiply.
+#: The maximum number of possible strings of one call. Alternatives multiply.
 _MAX_TEXTS: Final = 64
 
 
 def lint_placeholders(call: ast.AST, scope: Scope, report: Report) -> None:
-    """Report unmatched values and placeholders, and unreadable files, if the source shows the text."""
+    """Report unmatched values and placeholders, and unreadable files, as far as the source shows the text."""
     match call:
-        case ast.Call(function, [text]) if scope.value(function) is fill:
-            literals = _literals(text, scope)
+        case ast.Call(function, [text]) if scope.global_value(function) is fill:
+            literals = _possible_texts(text, scope)
             for literal in literals:
                 _lint_call(call, literal, 1, "", scope, report)
             if not literals:
                 _lint_f_string(call, text, report)
-        case ast.Call(ast.Attribute(owner, "from_path"), [path]) if scope.value(owner) is Text:
-            for file in _literals(path, scope):
-                if (read := _read(file, call, report)) is not None:
+        case ast.Call(ast.Attribute(owner, "from_path"), [path]) if scope.global_value(owner) is Text:
+            for file in _possible_texts(path, scope):
+                if (read := _read_text(file, call, report)) is not None:
                     _lint_call(call, *read, file, scope, report)
 
 
 def lint_texts_read(texts: Iterable[TextRead], report: Report) -> None:
-    """Report the invalid placeholders and marks in the text files that a rendering has read."""
+    """Report invalid placeholders and marks in the text files that a rendering has read."""
     for read in texts:
-        for rule, message, hint in _problems(read.text, read.names, read.first_line, read.path):
+        for rule, message, hint in _find_problems(read.text, read.names, read.first_line, read.path):
             report.add(rule, message, hint, Location(*read.recipe))
 
 
@@ -64,7 +64,7 @@ def _lint_call(  # noqa: PLR0913, PLR0917 (the text has three properties)
 ) -> None:
     values = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
     names = values if len(values) == len(call.keywords) else None
-    for rule, message, hint in _problems(text, values, first_line, file, is_complete=names is not None):
+    for rule, message, hint in _find_problems(text, values, first_line, file, is_complete=names is not None):
         report.add(rule, message, hint, call)
     try:
         parsed = TextWithPlaceholders.parse(text, {*values}.intersection(placeholders_in(text)), file)
@@ -76,7 +76,7 @@ def _lint_call(  # noqa: PLR0913, PLR0917 (the text has three properties)
         rejected = _rejected_values(value, scope)
         if name in insertion.present:  # the line is omitted if there is no value
             rejected &= _TRUE
-        elif insertion.present:  # the other values that keep the line can imply this one
+        elif insertion.present:  # the line depends on other values, which can imply this one
             continue
         if rejected and name not in reported:
             reported.add(name)
@@ -103,14 +103,14 @@ def _unknown_placeholder(text: str, name: str, file: str) -> tuple[Rule, str, st
     """Return the rule, message and hint for a value without a placeholder in *text*."""
     hint = f"write {_placeholder(name)} where the value belongs"
     if halved := find_single_braces(text, name):
-        hint = f"an f-string turns {{{halved}}} into {halved}: remove the prefix f"
+        hint = f"an f-string turns {{{halved}}} into {halved}: remove the f prefix"
     elif suggestion := nearest(name, placeholders_in(text)):
         hint = f"did you mean {suggestion!r}?"
     message = f"{repr(file) if file else 'the text'} has no placeholder {_placeholder(name)}"
     return Rule.UNKNOWN_PLACEHOLDER, message, hint
 
 
-def _problems(
+def _find_problems(
     text: str, names: Iterable[str], first_line: int, file: str, *, is_complete: bool = True
 ) -> Iterator[tuple[Rule, str, str]]:
     """
@@ -159,13 +159,13 @@ def _placeholder(name: str) -> str:
 
 
 def _location_suffix(file: str, line: int = 0) -> str:
-    """Return the location in a text file, as part of a message; ``""`` without a file."""
+    """Return the location in a text file, as the end of a message; ``""`` if there is no file."""
     if not file:
         return ""
     return f" in {file}:{line}" if line else f" in {file}"
 
 
-def _read(path: str, call: ast.Call, report: Report) -> tuple[str, int] | None:
+def _read_text(path: str, call: ast.Call, report: Report) -> tuple[str, int] | None:
     """
     Return the text of a file and the number of its first line. Report an unreadable file, and return None.
     """
@@ -181,26 +181,26 @@ def _read(path: str, call: ast.Call, report: Report) -> tuple[str, int] | None:
         return None
 
 
-def _literals(node: ast.expr, scope: Scope) -> list[str]:  # noqa: PLR0911 (a list of cases)
-    """Return the strings that an expression can evaluate to; none if the source does not show all of them."""
+def _possible_texts(node: ast.expr, scope: Scope) -> list[str]:  # noqa: PLR0911 (a list of cases)
+    """Return all strings that an expression can evaluate to; ``[]`` if the source does not determine them."""
     node = scope.resolve(node)
     match node:
         case ast.Constant(str(text)):
             return [text]
         case ast.IfExp(body=then, orelse=otherwise):
-            choices = [_literals(then, scope), _literals(otherwise, scope)]
+            choices = [_possible_texts(then, scope), _possible_texts(otherwise, scope)]
             return [text for texts in choices for text in texts] if all(choices) else []
         case ast.JoinedStr(parts):
-            return _join_choices([_literals(part, scope) for part in parts])
+            return _join_choices([_possible_texts(part, scope) for part in parts])
         case ast.FormattedValue(value, -1, None):
-            return _literals(value, scope)
-        case ast.Call(ast.Attribute(inner, method), []) if method in _STRIPPING:
-            return [getattr(text, method)() for text in _literals(inner, scope)]
-        case ast.Call(function, [inner]) if scope.value(function) in _PRESERVING:
-            return _literals(inner, scope)
-        case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
+            return _possible_texts(value, scope)
+        case ast.Call(ast.Attribute(inner, method), []) if method in _STRIPPING_METHODS:
+            return [getattr(text, method)() for text in _possible_texts(inner, scope)]
+        case ast.Call(function, [inner]) if scope.global_value(function) in _PRESERVING_FUNCTIONS:
+            return _possible_texts(inner, scope)
+        case ast.Name(name) if name in scope.arguments and not scope.assignments[name]:
             return _literal_choices(scope.arguments[name], scope)
-    constant: Any = scope.value(node)
+    constant: Any = scope.global_value(node)
     return [constant] if isinstance(constant, str) else []
 
 
@@ -215,26 +215,26 @@ def _literal_choices(annotation: ast.expr | None, scope: Scope) -> list[str]:
     """Return the strings in the `Literal` that annotates a parameter; an empty list for other types."""
     choices: list[Any] = []
     match type_members(annotation):
-        case [ast.Subscript(kind, choice)] if scope.value(kind) is Literal:
+        case [ast.Subscript(kind, choice)] if scope.global_value(kind) is Literal:
             nodes = choice.elts if isinstance(choice, ast.Tuple) else [choice]
             choices = [getattr(node, "value", None) for node in nodes]
-        case [alias] if get_origin(value := scope.value(alias)) is Literal:
+        case [alias] if get_origin(value := scope.global_value(alias)) is Literal:
             choices = list(get_args(value))
     return choices if all(isinstance(choice, str) for choice in choices) else []
 
 
-#: Which of None, False and True an expression can be.
-_Rejected: TypeAlias = frozenset[bool | None]
+#: Which of None, False and True an expression can be. Placeholders reject these values.
+_RejectedValues: TypeAlias = frozenset[bool | None]
 
-_NOTHING: Final[_Rejected] = frozenset()
-_NONE: Final[_Rejected] = frozenset([None])
-_TRUE: Final[_Rejected] = frozenset([True])
-_BOOLS: Final[_Rejected] = frozenset([False, True])
+_NO_VALUES: Final[_RejectedValues] = frozenset()
+_NONE: Final[_RejectedValues] = frozenset([None])
+_TRUE: Final[_RejectedValues] = frozenset([True])
+_BOOLS: Final[_RejectedValues] = frozenset([False, True])
 
 
 @lru_cache(maxsize=256)  # names can refer to each other many times
-def _rejected_values(node: ast.expr, scope: Scope) -> _Rejected:
-    """Return which of None, False and True the source shows as values of an expression."""
+def _rejected_values(node: ast.expr, scope: Scope) -> _RejectedValues:
+    """Return which of None, False and True an expression can be, as far as the source shows."""
     match scope.resolve(node):
         case ast.Constant(None | bool() as value):
             return frozenset([value])
@@ -243,23 +243,23 @@ def _rejected_values(node: ast.expr, scope: Scope) -> _Rejected:
         case ast.IfExp(_, then, otherwise):
             return _rejected_values(then, scope) | _rejected_values(otherwise, scope)
         case ast.BoolOp(operator, [*others, last]):
-            possible = _NOTHING.union(*(_rejected_values(other, scope) for other in others))
+            possible = _NO_VALUES.union(*(_rejected_values(other, scope) for other in others))
             possible = possible & _TRUE if isinstance(operator, ast.Or) else possible - _TRUE
             return possible | _rejected_values(last, scope)
-        case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
-            return _NOTHING if _is_tested(name, scope) else _values_of_type(scope.arguments[name], scope)
-    return _NOTHING
+        case ast.Name(name) if name in scope.arguments and not scope.assignments[name]:
+            return _NO_VALUES if _is_tested(name, scope) else _values_of_type(scope.arguments[name], scope)
+    return _NO_VALUES
 
 
-def _values_of_type(annotation: ast.expr | None, scope: Scope) -> _Rejected:
-    """Return which of None, False and True the type of a parameter contains."""
+def _values_of_type(annotation: ast.expr | None, scope: Scope) -> _RejectedValues:
+    """Return which of None, False and True are values of a parameter's type."""
     members = type_members(annotation)
-    bools = _BOOLS if any(scope.value(member) is bool for member in members) else _NOTHING
+    bools = _BOOLS if any(scope.global_value(member) is bool for member in members) else _NO_VALUES
     return bools | _NONE if any(map(is_none, members)) else bools
 
 
 def _is_tested(name: str, scope: Scope) -> bool:
-    """Return whether a function tests a parameter anywhere, and so may exclude None."""
+    """Return whether a function tests a parameter anywhere, and so may have excluded None."""
     tested: list[ast.If | ast.IfExp | ast.While | ast.Assert] = own_nodes(
         scope.syntax, ast.If, ast.IfExp, ast.While, ast.Assert
     )

@@ -43,14 +43,14 @@ from promptkit.types.functions import notes_of
 from promptkit.types.kinds import fits
 from promptkit.types.unstructuring import text_of
 
-#: Packages whose metadata in ``Annotated`` is for other frameworks.
+#: Packages of other frameworks, whose metadata in ``Annotated`` promptkit ignores.
 _OTHER_FRAMEWORKS: Final = ("pydantic", "annotated_types", "typer")
 
-#: Types that no message can hold. Diagnostics call these types by their names.
+#: Types of values that cannot become a message, and that diagnostics call by the type's name.
 _NAMED_TYPES: Final = (dict, list, set, tuple, date, datetime, time, timedelta, Decimal, UUID)
 
-#: Descriptions of further types that no message can hold.
-_KINDS: Final = {
+#: Other types of values that cannot become a message, each with the description for diagnostics.
+_DESCRIPTIONS: Final = {
     bytes: "bytes",
     int: "a number",
     float: "a number",
@@ -76,12 +76,12 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
     if (scope := Scope.of(prompt.function, prompt.location)) is not None:
         _lint_empty_result(scope, report)
         if arguments is not None:
-            _lint_values(scope, report)
+            _lint_sent_values(scope, report)
             sent = SentMessages.from_source(scope)
-            _lint_system(sent, report)
-            _lint_first(sent, report)
+            _lint_system_parts(sent, report)
+            _lint_first_messages(sent, report)
             _lint_media(scope, report)
-    _lint_notes(prompt, report)
+    _lint_metadata(prompt, report)
     for argument in arguments.ordered if arguments else ():
         lint_examples(argument, report, argument.name)
     return tuple(report.without_duplicates())
@@ -93,7 +93,7 @@ def _lint_empty_result(scope: Scope, report: Report) -> None:
     returned = [node.value for node in own_nodes(scope.syntax, ast.Return) if node.value is not None]
     if own_nodes(scope.syntax, ast.Yield, ast.YieldFrom) or not all(map(is_none, returned)):
         return
-    if all(way and isinstance(way[-1], ast.Raise) for way in execution_paths(body)):
+    if all(path and isinstance(path[-1], ast.Raise) for path in execution_paths(body)):
         return
     location: ast.expr | str = "def"
     hint = "return text or messages, or yield them"
@@ -101,44 +101,44 @@ def _lint_empty_result(scope: Scope, report: Report) -> None:
         case ast.Expr(ast.Call(ast.Name("print")) as location):
             hint = "return the text: clients do not see printed text"
         case ast.Expr(ast.Call() | ast.JoinedStr() | ast.BinOp() as location):
-            hint = "put 'return' before this line"
+            hint = "start this line with 'return'"
     report.add(Rule.NO_MESSAGE, "it never returns or yields anything", hint, location)
 
 
-def _lint_values(scope: Scope, report: Report) -> None:
-    """Report values that a prompt returns, yields or passes to a turn, but that no message can hold."""
+def _lint_sent_values(scope: Scope, report: Report) -> None:
+    """Report values that a prompt returns, yields or passes to a turn, but that cannot become a message."""
     for node in own_nodes(scope.syntax, ast.Return, ast.Yield, ast.Call):
         match node:
             case ast.Return(value=ast.expr() as sent):
-                _lint_value(sent, "it returns", scope, report)
+                _lint_sent_value(sent, "it returns", scope, report)
             case ast.Yield(value=ast.expr() as sent):
-                _lint_value(sent, "it yields", scope, report)
-            case ast.Call(func=called, args=parts) if get_role(scope.value(called)):
+                _lint_sent_value(sent, "it yields", scope, report)
+            case ast.Call(func=callee, args=parts) if get_role(scope.global_value(callee)):
                 for part in parts:
-                    _lint_value(part, "a part is", scope, report, may_hold_several=False)
+                    _lint_sent_value(part, "a part is", scope, report, may_hold_several=False)
 
 
-def _lint_value(
+def _lint_sent_value(
     node: ast.expr, verb: str, scope: Scope, report: Report, *, may_hold_several: bool = True
 ) -> None:
-    """Report the expressions in *node* that no message can hold; *verb* starts the message."""
+    """Report the expressions in *node* that cannot become a message. The diagnostic starts with *verb*."""
     sent = scope.resolve(node)
     value = scope.stand_in(sent)
     inner = list_choices(sent)
     if may_hold_several and not is_role_tuple(value) and not isinstance(sent, ast.BinOp):
         inner = [*inner, *list_items(sent)]
         if isinstance(node, ast.Name) and sent is not node:
-            inner += (appended for appended in scope.values(node) if appended is not sent)
+            inner += (appended for appended in scope.values_before(node) if appended is not sent)
         value = None if isinstance(value, list | tuple) else value
     for expression in inner:
-        _lint_value(expression, verb, scope, report, may_hold_several=may_hold_several)
-    if not inner and (kind := _kind(value)) is not None:
+        _lint_sent_value(expression, verb, scope, report, may_hold_several=may_hold_several)
+    if not inner and (kind := _describe_unsendable(value)) is not None:
         message = f"{verb} {kind}, which cannot become a message"
         report.add(Rule.UNSENDABLE_VALUE, message, hint_for(value), sent)
 
 
-def _kind(value: Any) -> str | None:
-    """Return a description of *value* if no message can hold it, or None."""
+def _describe_unsendable(value: Any) -> str | None:
+    """Return a description of *value* if it cannot become a message; otherwise None."""
     if value is None or value is False:
         return None
     if is_role_tuple(value):
@@ -150,25 +150,25 @@ def _kind(value: Any) -> str | None:
     kind = type(value)
     if isinstance(value, Enum) and not isinstance(value, str):
         return f"a member of {kind.__name__}"
-    return f"a {kind.__name__}" if kind in _NAMED_TYPES else _KINDS.get(kind)
+    return f"a {kind.__name__}" if kind in _NAMED_TYPES else _DESCRIPTIONS.get(kind)
 
 
-def _lint_system(sent: SentMessages, report: Report) -> None:
-    """Report an execution path with a system part but without turns."""
+def _lint_system_parts(sent: SentMessages, report: Report) -> None:
+    """Report an execution path that has a system part but no turns."""
     for conversation in sent.conversations:
         if conversation and all(each.role == "system" for each in conversation):
             hint = "add a user message, as in system(...) + user(...)"
             report.add(Rule.NO_MESSAGE, "it has a system part but no turn", hint, conversation[0].node)
 
 
-def _lint_first(sent: SentMessages, report: Report) -> None:
+def _lint_first_messages(sent: SentMessages, report: Report) -> None:
     """Report a first message that is not user text."""
     for first, *later in filter(None, sent.conversations):
         if first.role == "assistant":
             message = "its first message is the assistant's"
             hint = "start with a user message, user(...)"
         elif first.name is not None and any(message.kind == "text" for message in later):
-            message = f"its first message is {first.name}, but some clients use only the first one"
+            message = f"its first message is {first.name}, but some clients use only the first message"
             hint = "put the text before it"
         else:
             continue
@@ -176,26 +176,26 @@ def _lint_first(sent: SentMessages, report: Report) -> None:
 
 
 def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
-    """Return the diagnostics of a rendering's first message; `lint_prompt` does the same from the source."""
+    """Return diagnostics about the first message of a rendering. `lint_prompt` checks that of the source."""
     report = Report(f"prompt {prompt.name!r}", prompt.location)
-    _lint_first(SentMessages.from_rendering(workflow), report)
-    return tuple(report.found)
+    _lint_first_messages(SentMessages.from_rendering(workflow), report)
+    return tuple(report.diagnostics)
 
 
 def _lint_media(scope: Scope, report: Report) -> None:
-    """Report literal paths to content that cannot be read or sent."""
+    """Report literal paths to media and other files that cannot be read or sent."""
     folder = Path(report.location.file).parent
     for node in own_nodes(scope.syntax, ast.Call):
         match node:
             case ast.Call(
-                func=ast.Attribute(attr="from_path", value=owner) as maker,
+                func=ast.Attribute(attr="from_path", value=owner) as callee,
                 args=[ast.Constant(value=str(path)), *_],
                 keywords=keywords,
-            ) if content_kind(maker, scope) not in (None, "text") and all(
+            ) if content_kind(callee, scope) not in (None, "text") and all(
                 word.arg != "root" for word in keywords
             ):
                 try:
-                    scope.value(owner).from_path(folder / path)
+                    scope.global_value(owner).from_path(folder / path)
                 except OSError as error:
                     message = f"{path!r} cannot be read: {error.strerror or error}"
                     hint = f"it is looked up in {display_path(str(folder))!r}"
@@ -205,11 +205,11 @@ def _lint_media(scope: Scope, report: Report) -> None:
                     report.add(Rule.UNSENDABLE_FILE, message, hint, node)
 
 
-def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
+def _lint_metadata(prompt: Prompt[..., Any], report: Report) -> None:
     """Report metadata in ``Annotated`` for other frameworks, which promptkit ignores."""
     if sys.modules.keys().isdisjoint(_OTHER_FRAMEWORKS):
         return
-    compiled = Report("", prompt.location)  # discarded: compilation has reported these diagnostics
+    compiled = Report("", prompt.location)  # discarded: compilation has already reported these diagnostics
     for name, annotation in read_type_hints(prompt.function, prompt.names, compiled).items():
         for note in notes_of(annotation):
             module = type(note).__module__.partition(".")[0]
@@ -220,7 +220,7 @@ def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
 
 
 def lint_examples(argument: Argument, report: Report, location: Location | str) -> None:
-    """Report examples and completions that are invalid for the parameter at a location."""
+    """Report the examples and completions of a parameter that are invalid for it."""
     complete = argument.arg.complete
     completions = complete if isinstance(complete, list | tuple) else ()
     for kind, values in (("example", argument.arg.examples), ("completion", completions)):
@@ -247,7 +247,7 @@ def accepts(argument: Argument, value: Any) -> bool:
 
 
 def with_lints(catalog: Catalog) -> Catalog:
-    """Return *catalog* with the diagnostics of cases, of descriptions, and of combinations of items."""
+    """Return *catalog* with diagnostics about cases, about descriptions, and about combinations of items."""
     diagnostics = [*catalog.diagnostics, *_lint_template_scopes(catalog.resources)]
     diagnostics += _lint_descriptions(catalog.prompts)
     for item in catalog.declared:
@@ -259,7 +259,7 @@ def with_lints(catalog: Catalog) -> Catalog:
 
 
 def _lint_descriptions(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:
-    """Report prompts that can be offered as tools, but whose descriptions are too long for a tool."""
+    """Report prompts that can be offered as tools although their descriptions are too long for a tool."""
     for prompt in prompts:
         length = len(prompt.description or "")
         if prompt.tool is not False and length > MAX_TOOL_DESCRIPTION:

@@ -1,4 +1,4 @@
-"""Lints for skills: their text, references, files and fields, and how hosts choose them by description."""
+"""Lints for skills: their text, references, files and fields, and how hosts choose among them."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ _SKILL_FOLDER: Final = re.compile(
     r"\$?(?:\{(?:baseDir|base_dir|CLAUDE_SKILL_DIR|SKILL_DIR|SKILL_ROOT|skill_dir)\}|SKILL_DIR|SKILL_ROOT)/"
 )
 
-#: Parts of paths that are placeholders.
+#: Parts of paths that are placeholders for something else.
 _PLACEHOLDER: Final = re.compile(
     r"[{}<>$\[\]|…]|\.\.\.|^path/|/path/|^(?:url|link|URL|file|path|uri|image)$|\b(?:example|your|my|foo|bar|xxx?|name)\b",
     re.IGNORECASE,
@@ -49,10 +49,10 @@ class Reference(Struct, frozen=True):
 
     Args:
         path:
-            The path, relative to the skill's folder; can contain ``*`` and ``?``.
+            The path, relative to the skill's folder. It can contain ``*`` and ``?``.
 
         line:
-            The line in the Markdown, from 0.
+            The line in the Markdown, counted from 0.
 
         is_link:
             Whether the reference is a link rather than a path in text.
@@ -63,7 +63,7 @@ class Reference(Struct, frozen=True):
     is_link: bool
 
     def exists_in(self, paths: Collection[str]) -> bool:
-        """Return whether the reference leads to one of *paths*, or to a folder that contains one of them."""
+        """Return whether the reference is to one of *paths*, or to a folder that contains one of them."""
         path = normpath(self.path)
         return path == "." or any(
             fnmatchcase(other, path) or other.startswith(f"{path}/") or fnmatchcase(other, f"{path}/*")
@@ -75,7 +75,8 @@ def find_references(markdown: str) -> Iterator[Reference]:
     """
     Yield the references in Markdown: links, and paths in ``references/``, ``scripts/`` and ``assets/``.
 
-    Code blocks, HTML and comments are examples rather than references. So are paths with placeholders.
+    Paths in code blocks, HTML and comments are examples rather than references. So are paths with
+    placeholders.
     """
     from markdown_it import MarkdownIt  # slow to import, and few recipes have skills
 
@@ -104,20 +105,20 @@ def _references_in(tokens: Collection[Any], line: int) -> Iterator[Reference]:
 
 
 def _plain_path(target: str) -> str:
-    """Return a path without the variable for the skill's folder, the query and the fragment."""
+    """Remove the variable for the skill's folder, the query and the fragment from the path of a reference."""
     path = _SKILL_FOLDER.sub("", target, count=1)
     return path.partition("#")[0].partition("?")[0] if "#" in path or "?" in path else path
 
 
-#: Recommended limits of SKILL.md.
+#: The recommended limits for SKILL.md.
 _MAX_LINES: Final = 500
 _MAX_TOKENS: Final = 5000
 
-#: Maximum length of a text file that is searched for file names, in characters.
-_MAX_SEARCHED: Final = 64 * 1024
+#: The maximum length, in characters, of a text file that is searched for file names.
+_MAX_SEARCHED_LENGTH: Final = 64 * 1024
 
-#: Files for people, and files that programs find by name. The skill's other files need not mention them.
-_FOR_OTHERS: Final = re.compile(
+#: Files for people, and files that programs find by name. A skill's other files need not mention them.
+_EXEMPT_FILES: Final = re.compile(
     r"agents/openai\.ya?ml|metadata\.json|(?:evals|tests)/.*|(?:.*/)?(?:(?:LICEN[CS]E|NOTICE|README|CHANGELOG|COPYING)[^/]*"
     r"|__init__\.py|requirements[^/]*\.txt|pyproject\.toml|package(?:-lock)?\.json|tsconfig\.json|[^/]*\.lock)",
     re.IGNORECASE,
@@ -138,12 +139,12 @@ def lint_skill(skill: CompiledSkill) -> list[Diagnostic]:
         _lint_fields(skill, report)
     _lint_references(skill, report)
     _lint_files(skill, texts, report)
-    return report.found
+    return report.diagnostics
 
 
 def _lint_fields(skill: CompiledSkill, report: Report) -> None:
     """
-    Report fields that break the format although hosts accept them, and fields that hosts read differently.
+    Report fields that violate the format although hosts accept them, and fields that hosts read differently.
     """
     data, file = skill.files[0].content.data, skill.location.file
     lines = lines_of_fields(data)
@@ -151,15 +152,17 @@ def _lint_fields(skill: CompiledSkill, report: Report) -> None:
         location = Location(file, lines.get(problem.key, 1))
         report.add(Rule.SKILL_FIELDS, problem.message, problem.hint, location)
     for key, value in _differing_fields(skill.frontmatter, read_as_yaml_1_1(data)):
-        shown = repr(value) if isinstance(value, bool | int | float) else describe(value)
-        message = f"hosts with YAML 1.1 read its {key!r} as {shown}, and may reject the skill"
+        display_value = repr(value) if isinstance(value, bool | int | float) else describe(value)
+        message = f"hosts that use YAML 1.1 read its {key!r} as {display_value}, and may reject the skill"
         report.add(Rule.SKILL_FIELDS, message, "write the value in quotes", Location(file, lines.get(key, 1)))
 
 
-def _differing_fields(fields: Mapping[str, Any], others: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield each field whose value differs in *others*, with its value in *others*."""
+def _differing_fields(
+    fields: Mapping[str, Any], other_fields: Mapping[Any, Any]
+) -> Iterator[tuple[str, Any]]:
+    """Yield each field whose value differs in *other_fields*, with its value there."""
     for key, value in fields.items():
-        other = others.get(key)
+        other = other_fields.get(key)
         if value != other or type(value) is not type(other):
             yield key, other
 
@@ -186,37 +189,37 @@ def _lint_references(skill: CompiledSkill, report: Report) -> None:
 
 
 def _lint_files(skill: CompiledSkill, texts: Mapping[str, str], report: Report) -> None:
-    """Report files that nothing refers to."""
-    all_text = "\n".join(text for text in texts.values() if len(text) <= _MAX_SEARCHED)
+    """Report files that none of the skill's files mentions."""
+    all_text = "\n".join(text for text in texts.values() if len(text) <= _MAX_SEARCHED_LENGTH)
     for file in skill.files[1:]:
         path = PurePosixPath(file.path)
         names = (path.name, *path.parents[:-1])
-        if not _FOR_OTHERS.fullmatch(file.path) and all(str(name) not in all_text for name in names):
+        if not _EXEMPT_FILES.fullmatch(file.path) and all(str(name) not in all_text for name in names):
             message = f"none of its files refers to {file.path!r}, so models do not read it"
             report.add(Rule.UNUSED_FILE, message, "say in SKILL.md when to read it, or remove it")
 
 
 def lint_skill_names(catalog: Catalog) -> Iterator[Diagnostic]:
     """
-    Yield the diagnostics of skills that would share a folder in clients, because they have the same name.
+    Yield diagnostics about skills with the same name, which would share a folder in clients.
     """
     by_name = dict[str, CompiledSkill]()
     for skill in catalog.skills:
         if (other := by_name.setdefault(skill.name, skill)) is not skill:
             report = Report(f"skill {skill.name!r}", skill.location)
             message = f"{skill.uri_template!r} has the same name as {other.uri_template!r}"
-            report.add(Rule.SAME_SKILL_NAME, message, "rename one: hosts identify skills by name")
-            yield from report.found
+            report.add(Rule.SAME_SKILL_NAME, message, "rename one of them: hosts identify skills by name")
+            yield from report.diagnostics
 
 
-#: Default budget for the names and descriptions of all skills, in tokens.
+#: The default budget for the names and descriptions of all skills together, in tokens.
 LISTING_TOKENS: Final = 2000
 
-#: The cosine overlap above which two descriptions are reported, and the maximum number of reported pairs.
-_OVERLAP: Final = 0.5
+#: The cosine similarity above which descriptions are reported, and the maximum number of reported pairs.
+_MIN_OVERLAP: Final = 0.5
 _MAX_PAIRS: Final = 10
 
-#: English phrases that say when to use a skill.
+#: English phrases with which a description says when to use a skill.
 _TRIGGER: Final = (
     r"[,;.] for\b|\b(?:when|whenever|if|before|after|while|during|once|whether|upon|must|always"
     r"|trigger\w*|invoke\w*|activat\w*"
@@ -229,27 +232,29 @@ _TRIGGER: Final = (
 
 
 def lint_routing(catalog: Catalog) -> Iterator[Diagnostic]:
-    """Yield the diagnostics of the descriptions of skills, and of their cases."""
+    """Yield diagnostics about the descriptions of skills, and about their cases."""
     skills = [skill for skill in catalog.skills if skill.is_for_models]
     for skill in skills:
         if is_english(skill.description) and not re.search(_TRIGGER, skill.description, re.IGNORECASE):
             message = "its description does not say when to use it, so models may not choose it"
             hint = "add when to use it, as in 'Use it when the user asks for a review, or before a commit.'"
-            yield _owner(skill).diagnostic(Rule.NO_TRIGGER, message, hint, _description_of(skill))
+            yield _owner(skill).diagnostic(Rule.NO_TRIGGER, message, hint, _description_location(skill))
     ranking = ranking_of(skills)
-    pairs = sorted(ranking.pairs(_OVERLAP), key=lambda pair: (-pair[0], *pair[1:]))
+    pairs = sorted(ranking.pairs(_MIN_OVERLAP), key=lambda pair: (-pair[0], *pair[1:]))
     different = [pair for pair in pairs if skills[pair[1]].name != skills[pair[2]].name]
     for cosine, first, second in different[:_MAX_PAIRS]:
         skill, other = skills[second], skills[first]
         message = (
             f"its description overlaps with that of {other.name!r} ({cosine:.2f}), so models may confuse them"
         )
-        hint = f"say in both what sets them apart, or merge them; the other is at {_description_of(other)}"
-        yield _owner(skill).diagnostic(Rule.SIMILAR_SKILLS, message, hint, _description_of(skill))
+        hint = (
+            f"say in both what sets them apart, or merge them; the other is at {_description_location(other)}"
+        )
+        yield _owner(skill).diagnostic(Rule.SIMILAR_SKILLS, message, hint, _description_location(skill))
     for skill in catalog.skills:
         for case in skill.saved():
-            if problem := case_problem(skill, case, skills, ranking):
-                hint = "say in the descriptions which requests each is for"
+            if problem := find_case_problem(skill, case, skills, ranking):
+                hint = "say in the descriptions which requests each skill is for"
                 if case.wanted:
                     hint = (
                         "describe it with the words of the request; "
@@ -265,21 +270,23 @@ def lint_listing(catalog: Catalog, limit: int) -> Iterator[Diagnostic]:
     if (total := sum(sizes)) > limit:
         longest = max(range(len(sizes)), key=sizes.__getitem__)
         names = f"the names and descriptions of {len(sizes)} skills"
-        message = f"{names} have about {total:,} tokens, more than {limit:,}"
+        message = f"{names} have about {total:,} tokens, more than the limit of {limit:,}"
         hint = f"shorten descriptions (the longest one has {sizes[longest]:,}), or serve fewer skills at once"
-        yield Owner("skills", _description_of(skills[longest])).diagnostic(Rule.LONG_LISTING, message, hint)
+        yield Owner("skills", _description_location(skills[longest])).diagnostic(
+            Rule.LONG_LISTING, message, hint
+        )
 
 
 def ranking_of(skills: Sequence[CompiledSkill]) -> Ranking:
-    """Return the ranking of skills by the text that a model reads before it chooses one."""
+    """Return a ranking of skills by the text that a model reads before it chooses one of them."""
     return Ranking([f"{skill.name} {skill.description}" for skill in skills])
 
 
-def case_problem(
+def find_case_problem(
     skill: CompiledSkill, case: SkillCase, skills: Sequence[CompiledSkill], ranking: Ranking
 ) -> str | None:
     """
-    Return how the ranking of *skills* differs from what a case of *skill* expects; None if it does not.
+    Return a message if the ranking of *skills* differs from what a case of *skill* expects; otherwise None.
     """
     ranked = ranking.rank(case.name)
     first = skills[ranked[0][1]] if ranked else None
@@ -289,12 +296,12 @@ def case_problem(
         return f"it ranks first for the request {case.name!r}, which is not for it"
     own = next((f"{cosine:.2f}" for cosine, number in ranked if skills[number] is skill), None)
     if first is None or own is None:
-        return f"its description has no word of the request {case.name!r}"
+        return f"its description contains no word of the request {case.name!r}"
     return f"{first.name!r} ({ranked[0][0]:.2f}) ranks before it ({own}) for the request {case.name!r}"
 
 
 def is_english(text: str) -> bool:
-    """Guess whether text is English: whether nearly all of its letters are in ASCII."""
+    """Guess whether *text* is English: whether nearly all of its letters are ASCII."""
     letters = [character for character in text if character.isalpha()]
     return sum(map(str.isascii, letters)) >= 0.95 * len(letters)
 
@@ -303,8 +310,8 @@ def _owner(skill: CompiledSkill) -> Owner:
     return Owner(f"skill {skill.name!r}", skill.location)
 
 
-def _description_of(skill: CompiledSkill) -> Location:
-    """Return the location of a skill's description, or of its function."""
+def _description_location(skill: CompiledSkill) -> Location:
+    """Return the location of a skill's description in ``SKILL.md``, or of the skill's function."""
     if not skill.location.file.endswith(SKILL_FILE):
         return skill.location
     lines = lines_of_fields(skill.files[0].content.data)

@@ -19,31 +19,31 @@ from msgspec import Struct
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.sources import Function, function_at, own_nodes, parameters_of
 
-#: Limit of execution paths, whose number grows exponentially with the branches of a function.
+#: The maximum number of execution paths, which grows exponentially with the branches of a function.
 MAX_PATHS: Final = 32
 
-#: promptkit's functions and classes that create messages or text from unchanged arguments.
+#: promptkit's functions and classes that create messages or text which contain their arguments unchanged.
 _TEXT_FUNCTIONS: Final = (
     *("user", "assistant", "system", "Text", "Message"),
     *("section", "bullets", "numbered", "quote", "table", "tag", "dedent", "truncate"),
 )
 
-#: String methods whose result contains the same text.
+#: String methods whose result contains the text of the string.
 TEXT_METHODS: Final = ("strip", "lstrip", "rstrip", "join", "upper", "lower", "title", "capitalize")
 
-_FOLLOWED: Final = (*TEXT_METHODS, "append")
+_TRACKED_METHODS: Final = (*TEXT_METHODS, "append")
 
-#: The value of an expression that is only known at run time.
+#: Represents a value that is only known at run time.
 _UNKNOWN: Final = object()
 
-#: Types whose values need not be distinguished, each with a representative value.
+#: Types whose values the lints need not distinguish, each with a representative value.
 _PLAIN: Final[Sequence[tuple[type, Any]]] = (
     *((type(value), value) for value in ("", 0, 0.0, b"", Decimal(), UUID(int=0), timedelta())),
     *((kind, kind.min) for kind in (date, datetime, time)),
     *((dict, {}), (set, set()), (list, []), (Path, Path())),
 )
 
-#: Factories of representative values, by the type of the expression.
+#: Functions that create a representative value, keyed by the type of the expression.
 _LITERALS: Final[Mapping[type[ast.AST], Callable[[], Any]]] = {
     ast.JoinedStr: str,
     ast.DictComp: dict,
@@ -59,11 +59,11 @@ _LITERALS: Final[Mapping[type[ast.AST], Callable[[], Any]]] = {
 class CallResult(Struct, frozen=True):
     """The unknown result of calling a function or class."""
 
-    called: Any
+    callee: Any
 
 
 class Unawaited:
-    """The result of an ``async def`` function that is not awaited."""
+    """The result of calling an ``async def`` function without awaiting it."""
 
     def __await__(self) -> Iterator[None]:
         yield None
@@ -111,7 +111,7 @@ class Scope:
         return cls(syntax, function.__globals__) if syntax and is_match else None
 
     @cached_property
-    def stored(self) -> Counter[str]:
+    def assignments(self) -> Counter[str]:
         """The number of assignments to each name."""
         names = own_nodes(self.syntax, ast.Name)
         return Counter(node.id for node in names if isinstance(node.ctx, ast.Store))
@@ -121,10 +121,10 @@ class Scope:
         """The parameters and assigned names of the function and of enclosing functions."""
         if isinstance(self.syntax, ast.Module):
             return set()
-        return {*self.arguments, *self.stored, *(self.outer.variables if self.outer else ())}
+        return {*self.arguments, *self.assignments, *(self.outer.variables if self.outer else ())}
 
     @cached_property
-    def local(self) -> set[str]:
+    def local_names(self) -> set[str]:
         """All names bound in the function or in enclosing functions."""
         if isinstance(self.syntax, ast.Module):
             return set()
@@ -134,11 +134,11 @@ class Scope:
         ):  # whose names are not visible inside functions
             outer = outer.outer
         bound = filter(None, map(_bound_name, own_nodes(self.syntax, ast.AST)))
-        return {*self.arguments, *self.stored, *bound, *(outer.local if outer else ())}
+        return {*self.arguments, *self.assignments, *bound, *(outer.local_names if outer else ())}
 
     @cached_property
-    def assigned(self) -> Mapping[str, list[ast.expr]]:
-        """The expressions that are assigned or added to each name."""
+    def assigned_values(self) -> Mapping[str, list[ast.expr]]:
+        """The expressions that are assigned or added to each name, keyed by name."""
         values = defaultdict[str, list[ast.expr]](list)
         for node in own_nodes(self.syntax, ast.Assign, ast.AugAssign):
             match node:
@@ -147,8 +147,8 @@ class Scope:
         return values
 
     @cached_property
-    def appended(self) -> Mapping[str, list[ast.expr]]:
-        """The expressions that are appended to each name."""
+    def appended_values(self) -> Mapping[str, list[ast.expr]]:
+        """The expressions that are appended to each name, keyed by name."""
         values = defaultdict[str, list[ast.expr]](list)
         for node in own_nodes(self.syntax, ast.Call):
             match node:
@@ -157,48 +157,48 @@ class Scope:
         return values
 
     @cached_property
-    def untracked(self) -> set[str]:
-        """The names whose values may be changed in a way that is not tracked."""
+    def untracked_names(self) -> set[str]:
+        """The names whose values may change in ways that are not tracked."""
         names = set[str]()
         for node in own_nodes(self.syntax, ast.Call, ast.Attribute, ast.BinOp):
             match node:
-                case ast.Call(ast.Attribute(attr=attribute)) if attribute in _FOLLOWED:
+                case ast.Call(ast.Attribute(attr=attribute)) if attribute in _TRACKED_METHODS:
                     pass
-                case ast.Call(function, args, keywords) if not self.makes_text(function):
+                case ast.Call(function, args, keywords) if not self.preserves_text(function):
                     arguments = (*args, *(keyword.value for keyword in keywords))
                     names.update(value.id for value in arguments if isinstance(value, ast.Name))
-                case ast.Attribute(ast.Name(id=name), attribute) if attribute not in _FOLLOWED:
+                case ast.Attribute(ast.Name(id=name), attribute) if attribute not in _TRACKED_METHODS:
                     names.add(name)
                 case ast.BinOp(ast.Name(id=name), ast.Mod()):
                     names.add(name)
         return names
 
     def resolve(self, node: ast.expr) -> ast.expr:
-        """Return the only expression assigned to a local name; any other node is returned unchanged."""
-        if isinstance(node, ast.Name) and node.id not in self.arguments and self.stored[node.id] == 1:
-            return next((value for value in self.assigned[node.id] if _is_above(value, node)), node)
+        """Return the only expression that is assigned to a local name. Return any other node unchanged."""
+        if isinstance(node, ast.Name) and node.id not in self.arguments and self.assignments[node.id] == 1:
+            return next((value for value in self.assigned_values[node.id] if _precedes(value, node)), node)
         return node
 
-    def values(self, name: ast.Name) -> list[ast.expr]:
+    def values_before(self, name: ast.Name) -> list[ast.expr]:
         """Return the expressions that are assigned or appended to a local name before *name*."""
-        values = (*self.assigned[name.id], *self.appended[name.id])
-        return [value for value in values if _is_above(value, name)]
+        values = (*self.assigned_values[name.id], *self.appended_values[name.id])
+        return [value for value in values if _precedes(value, name)]
 
-    def value(self, node: ast.expr | None) -> Any:
-        """Return the value of a dotted name of the module, or None."""
+    def global_value(self, node: ast.expr | None) -> Any:
+        """Return the value of a global name or of an attribute of a module; None for any other node."""
         match node:
-            case ast.Name(id=name) if name not in self.local:
+            case ast.Name(id=name) if name not in self.local_names:
                 return self.module.get(name, getattr(builtins, name, None))
             case ast.Attribute(value=owner, attr=attribute):
-                module = self.value(owner)
+                module = self.global_value(owner)
                 return vars(module).get(attribute) if isinstance(module, ModuleType) else None
         return None
 
-    def makes_text(self, function: ast.expr) -> bool:
+    def preserves_text(self, function: ast.expr) -> bool:
         """
-        Return whether a function, such as one of promptkit's, returns the text of its arguments unchanged.
+        Return whether a function, such as promptkit's `section`, keeps the text of its arguments unchanged.
         """
-        value = self.value(function)
+        value = self.global_value(function)
         module, name = getattr(value, "__module__", None) or "", getattr(value, "__name__", None)
         is_similar = (module, name) in (("textwrap", "dedent"), ("inspect", "cleandoc"))
         return is_similar or (module.startswith("promptkit.") and name in _TEXT_FUNCTIONS)
@@ -207,7 +207,7 @@ class Scope:
         """
         Return a representative value for an expression, such as ``""`` for any text.
 
-        The result is a unique object if the source does not show the value.
+        If the source does not show the value, the result is a unique object.
         """
         if node not in self._stand_ins:  # cached, because names can refer to each other many times
             self._stand_ins[node] = self._find_stand_in(node)
@@ -222,34 +222,34 @@ class Scope:
             case ast.Constant(value=value):
                 return value
             case ast.Dict(keys=keys, values=values):
-                return dict(zip(map(_constant, keys), map(_constant, values), strict=True))
+                return dict(zip(map(_constant_value, keys), map(_constant_value, values), strict=True))
             case ast.Tuple(elts=items):
                 return tuple(map(self.stand_in, items))
             case ast.BinOp(op=ast.Add()):
                 return "" if all(map(self.is_text, list_items(node))) else _UNKNOWN
-            case ast.Name(id=name) if name in self.arguments and not self.stored[name]:
-                return self._of_type(self.arguments[name])
+            case ast.Name(id=name) if name in self.arguments and not self.assignments[name]:
+                return self._value_of_type(self.arguments[name])
             case ast.Name() | ast.Attribute():
-                value = self.value(node)
+                value = self.global_value(node)
                 return _UNKNOWN if value is None else value
             case ast.Call(func=ast.Attribute(value=text, attr=attribute)) if attribute in TEXT_METHODS:
                 return "" if self.is_text(text) else _UNKNOWN
-            case ast.Call(func=called):
-                return _call_result(self.value(called))
+            case ast.Call(func=callee):
+                return _call_result(self.global_value(callee))
         return _UNKNOWN
 
     def is_text(self, node: ast.expr) -> bool:
         """Return whether an expression is known to be a string, or the text of a fragment."""
         return isinstance(self.stand_in(node), str)
 
-    def _of_type(self, annotation: ast.expr | None) -> Any:
-        """Return a representative value of a parameter's type."""
+    def _value_of_type(self, annotation: ast.expr | None) -> Any:
+        """Return a representative value for a parameter's type."""
         match annotation:
             case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[annotation, *_])):
-                return self._of_type(annotation)
+                return self._value_of_type(annotation)
             case ast.Subscript(value=annotation):
                 pass
-        kind = self.value(annotation)
+        kind = self.global_value(annotation)
         return next(iter(kind), _UNKNOWN) if isinstance(kind, EnumMeta) else _representative_value(kind)
 
 
@@ -257,19 +257,19 @@ def _representative_value(kind: Any) -> Any:
     return next((value for plain, value in _PLAIN if kind is plain), _UNKNOWN)
 
 
-def _call_result(called: Any) -> Any:
-    """Return a representative value for a call."""
-    if (value := _representative_value(called)) is not _UNKNOWN:
+def _call_result(callee: Any) -> Any:
+    """Return a representative value for the result of a call."""
+    if (value := _representative_value(callee)) is not _UNKNOWN:
         return value
-    if (getattr(called, "__module__", None) or "").startswith("promptkit.fragments"):
+    if (getattr(callee, "__module__", None) or "").startswith("promptkit.fragments"):
         return ""
-    if callable(called) and inspect.iscoroutinefunction(inspect.unwrap(called)):
+    if callable(callee) and inspect.iscoroutinefunction(inspect.unwrap(callee)):
         return Unawaited()
-    return _UNKNOWN if called is None else CallResult(called)
+    return _UNKNOWN if callee is None else CallResult(callee)
 
 
 def _bound_name(node: ast.AST) -> str | None:
-    """Return the name that a function, a class, an import, an ``except`` or a pattern binds."""
+    """Return the name that a function, class, import, ``except`` clause or pattern binds; otherwise None."""
     match node:
         case ast.alias(name, alias):
             return alias or name.partition(".")[0]
@@ -280,16 +280,16 @@ def _bound_name(node: ast.AST) -> str | None:
     return None
 
 
-def _constant(node: ast.expr | None) -> Any:
+def _constant_value(node: ast.expr | None) -> Any:
     return node.value if isinstance(node, ast.Constant) else _UNKNOWN
 
 
-def _is_above(value: ast.expr, name: ast.Name) -> bool:
+def _precedes(value: ast.expr, name: ast.Name) -> bool:
     return (value.end_lineno or 0, value.end_col_offset or 0) <= (name.lineno, name.col_offset)
 
 
 def walk_parts(node: ast.expr, parts_of: Callable[[ast.expr], Sequence[ast.expr]]) -> Iterator[ast.expr]:
-    """Yield an expression and, recursively, the parts of each; *parts_of* returns the parts of one."""
+    """Yield an expression, its parts, their parts, and so on. *parts_of* returns the parts of one of them."""
     pending, visited = [node], set[ast.expr]()
     while pending:
         if (part := pending.pop()) not in visited:  # several names can lead to the same expression
@@ -299,7 +299,7 @@ def walk_parts(node: ast.expr, parts_of: Callable[[ast.expr], Sequence[ast.expr]
 
 
 def type_members(annotation: ast.expr | None) -> list[ast.expr]:
-    """Return the members of a type, of which only a union has several, without ``Annotated``."""
+    """Return the members of a union, or the type itself if it is not a union. Remove ``Annotated``."""
     match annotation:
         case None:
             return []
@@ -318,7 +318,7 @@ def is_none(node: ast.expr) -> bool:
 
 
 def list_choices(node: ast.expr) -> list[ast.expr]:
-    """Return the alternatives of a conditional or boolean expression; none for other expressions."""
+    """Return the alternatives in a conditional or boolean expression; ``[]`` for any other expression."""
     match node:
         case ast.IfExp(body=then, orelse=otherwise):
             return [then, otherwise]
@@ -330,7 +330,7 @@ def list_choices(node: ast.expr) -> list[ast.expr]:
 
 
 def list_items(node: ast.expr) -> list[ast.expr]:
-    """Return the items of a sum, list or tuple, or the one item of a comprehension; none for other nodes."""
+    """Return the items of a sum, list or tuple, or the item of a comprehension; ``[]`` for any other node."""
     added = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):  # may exceed the recursion limit
         added.append(node.right)
@@ -346,7 +346,7 @@ def list_items(node: ast.expr) -> list[ast.expr]:
 
 
 def execution_paths(body: Iterable[ast.stmt]) -> list[tuple[ast.stmt, ...]]:
-    """Return the execution paths of a body as simple statements, assuming that each loop runs once."""
+    """Return the execution paths through a body, as simple statements. Each loop is assumed to run once."""
     paths: list[tuple[ast.stmt, ...]] = [()]
     for statement in body:
         ended = filter(_has_ended, paths)

@@ -1,4 +1,4 @@
-"""Lints for texts in functions: unfilled placeholders, indentation, and objects and blocks in f-strings."""
+"""Lints for texts in functions: unfilled placeholders, indentation, objects in text, and Markdown blocks."""
 
 import ast
 import builtins
@@ -38,7 +38,7 @@ from promptkit.lints.static_analysis import (
 )
 
 #: Names of container types.
-_KINDS: Final[dict[Any, str]] = {
+_CONTAINER_NAMES: Final[dict[Any, str]] = {
     **dict.fromkeys((list, abc.Sequence, abc.MutableSequence, abc.Collection), "list"),
     tuple: "tuple",
     **dict.fromkeys((set, frozenset, abc.Set, abc.MutableSet), "set"),
@@ -48,7 +48,7 @@ _KINDS: Final[dict[Any, str]] = {
 
 def describe_container(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
     """
-    Yield a description and a hint if a value that is inserted into text is a container.
+    Yield a description and a hint if the value that is inserted into a text is a container.
 
     Args:
         node:
@@ -68,16 +68,18 @@ def describe_container(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]
 
 
 def container_of(node: ast.expr, scope: Scope) -> tuple[str | None, Any]:
-    """Return the name of an expression's container type, or None, and the type of its items, if known."""
+    """Return the name of an expression's container type and the type of its items, or None for each."""
     if isinstance(node, ast.Name) and node.id in scope.arguments:
-        return (None, None) if scope.stored[node.id] else _container(scope.arguments[node.id], scope)
+        return (
+            (None, None) if scope.assignments[node.id] else _container_type(scope.arguments[node.id], scope)
+        )
     value = scope.stand_in(node)
     items = list(value)[:1] if isinstance(value, list | tuple) else []
-    return _KINDS.get(type(value)), type(items[0]) if items else None
+    return _CONTAINER_NAMES.get(type(value)), type(items[0]) if items else None
 
 
-def _container(annotation: ast.expr | None, scope: Scope) -> tuple[str | None, Any]:
-    """Return the name of an annotation's container type, or None, and the type of its items."""
+def _container_type(annotation: ast.expr | None, scope: Scope) -> tuple[str | None, Any]:
+    """Return the name of an annotation's container type and the type of its items, or None for each."""
     item: ast.expr | None = None
     match [member for member in type_members(annotation) if not is_none(member)]:
         case [ast.Subscript(container, ast.Tuple([item, *_]) | item)]:
@@ -86,17 +88,17 @@ def _container(annotation: ast.expr | None, scope: Scope) -> tuple[str | None, A
             pass
         case _:
             return None, None
-    value = scope.value(container)
+    value = scope.global_value(container)
     kind = get_origin(value) or value  # resolves an alias, or a name of typing
-    return _KINDS.get(kind) if isinstance(kind, type) else None, scope.value(item)
+    return _CONTAINER_NAMES.get(kind) if isinstance(kind, type) else None, scope.global_value(item)
 
 
-#: Functions that remove the indentation of the code.
-_DEDENTS: Final = (dedent, textwrap.dedent, inspect.cleandoc)
+#: Functions that remove the indentation that text has because of the code around it.
+_DEDENT_FUNCTIONS: Final = (dedent, textwrap.dedent, inspect.cleandoc)
 
 _TRIPLE_QUOTES: Final = re.compile("\"{3}|'{3}")
 
-#: The smallest indentation of text that is reported: the indentation of the code in a function.
+#: The smallest indentation that is reported, which is that of the code in a function.
 _CODE_INDENTATION: Final = 4
 
 
@@ -121,17 +123,17 @@ def lint_indentation(node: ast.expr, report: Report) -> None:
 def lint_shifted_lines(call: ast.AST, scope: Scope, report: Report) -> None:
     """Report an f-string that is dedented after inserting a value that can have several lines."""
     match call:
-        case ast.Call(function, [ast.JoinedStr(parts)]) if scope.value(function) in _DEDENTS:
+        case ast.Call(function, [ast.JoinedStr(parts)]) if scope.global_value(function) in _DEDENT_FUNCTIONS:
             is_indented = any("\n " in str(getattr(part, "value", "")) for part in parts)
             for part in parts:
-                if is_indented and isinstance(part, ast.FormattedValue) and _has_lines(part, scope):
+                if is_indented and isinstance(part, ast.FormattedValue) and _inserts_lines(part, scope):
                     expression = ast.unparse(part.value)
                     message = f"if {expression!r} has several lines, their indentation is wrong"
-                    hint = "write fill('...{{name}}...', name=...), or from Python 3.14 on dedent(t'...')"
+                    hint = "write fill('...{{name}}...', name=...), or dedent(t'...') from Python 3.14 on"
                     report.add(Rule.SHIFTED_LINES, message, hint, call)
 
 
-def _has_lines(part: ast.FormattedValue, scope: Scope) -> bool:
+def _inserts_lines(part: ast.FormattedValue, scope: Scope) -> bool:
     """Return whether a value in an f-string can have several lines."""
     if part.conversion == ord("r") or part.format_spec is not None:
         return False
@@ -140,37 +142,39 @@ def _has_lines(part: ast.FormattedValue, scope: Scope) -> bool:
 
 def _may_have_lines(node: ast.expr, scope: Scope) -> bool:
     match scope.resolve(node):
-        case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
+        case ast.Name(name) if name in scope.arguments and not scope.assignments[name]:
             members = type_members(scope.arguments[name])
-            return any(scope.value(member) in (str, Text) for member in members)
+            return any(scope.global_value(member) in (str, Text) for member in members)
         case ast.Call(ast.Attribute(ast.Constant(str(separator)), "join")):
             return "\n" in separator
         case ast.Call(function):
-            called: Any = scope.value(function)
-            return (getattr(called, "__module__", None) or "").startswith("promptkit.fragments")
+            callee: Any = scope.global_value(function)
+            return (getattr(callee, "__module__", None) or "").startswith("promptkit.fragments")
     return False
 
 
 #: Decorators that do not change what a function returns.
-_HARMLESS: Final = (
+_HARMLESS_DECORATORS: Final = (
     *("prompt", "resource", "staticmethod", "classmethod"),
     *("cache", "lru_cache", "contextmanager"),
 )
 
 _FIELD: Final = re.compile(r"(?<![{$%])\{([^{}\n]+)\}(?!\})")
 #: LaTeX commands and regular-expression escapes, which also use braces.
-_COMMAND: Final = re.compile(r"\\[A-Za-z]+\*?(?:\{[^{}]*\}|\[[^]]*\])*$")
+_BRACE_COMMAND: Final = re.compile(r"\\[A-Za-z]+\*?(?:\{[^{}]*\}|\[[^]]*\])*$")
 #: A Python format specification, as opposed to the text after a colon in CSS or JSON.
-_SPEC: Final = re.compile(r"(?:.?[<>=^])?[-+ ]?z?#?0?\d*[_,]?(?:\.\d+)?[bcdeEfFgGnosxX%]?|.*%[A-Za-z].*")
+_FORMAT_SPEC: Final = re.compile(
+    r"(?:.?[<>=^])?[-+ ]?z?#?0?\d*[_,]?(?:\.\d+)?[bcdeEfFgGnosxX%]?|.*%[A-Za-z].*"
+)
 _JINJA: Final = re.compile(
     r"\{\{[-~]?\s*[#^]?\s*(?:(?:if|unless|each)\s+)?([A-Za-z_]\w*)[^{}]*\}\}"
     r"|\{%-?\s*(?:if|for|set|with|include|macro|block|extends|filter|elif)\b([^%]*)%\}"
 )
-#: Each placeholder contains one of these characters.
+#: Every placeholder contains one of these characters.
 _PLACEHOLDER_START: Final = re.compile(r"[{$%]")
-_OTHER: Final = re.compile(r"\$\{(\w+)\}|%\((\w+)\)[sdr]|<%=?\s*(\w+)\s*%>")
+_OTHER_TEMPLATES: Final = re.compile(r"\$\{(\w+)\}|%\((\w+)\)[sdr]|<%=?\s*(\w+)\s*%>")
 
-#: Represents a value in an f-string.
+#: Represents a value in the text of an f-string.
 _VALUE: Final = "\0"
 
 #: A character of a word, and a character that follows on the same line.
@@ -181,29 +185,29 @@ _JOIN: Final = "join them: ', '.join(...)"
 
 
 def lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report text that is sent with an unfilled placeholder or with the indentation of the code."""
-    if not _is_plain(scope.syntax):
+    """Report text that is sent with an unfilled placeholder, or with the indentation of the code."""
+    if not _keeps_text(scope.syntax):
         return
     sent = getattr(node, "value", None)  # of a return or a yield
-    if isinstance(node, ast.Call) and scope.makes_text(node.func):
+    if isinstance(node, ast.Call) and scope.preserves_text(node.func):
         sent = node
     if sent is None:
         return
     for part in walk_parts(sent, partial(_undedented_parts, scope=scope)):
         lint_indentation(part, report)
-    for holder, text in _texts(sent, scope, report.location.file):
+    for literal, text in _texts(sent, scope, report.location.file):
         if _PLACEHOLDER_START.search(text):
-            _check_text(holder, text, scope, report)
+            _lint_literal(literal, text, scope, report)
 
 
-def _is_plain(syntax: ast.AST) -> bool:
+def _keeps_text(syntax: ast.AST) -> bool:
     """Return whether no decorator of a function can change its text."""
     decorators = (getattr(node, "func", node) for node in getattr(syntax, "decorator_list", ()))
-    return all(getattr(node, "attr", getattr(node, "id", "")) in _HARMLESS for node in decorators)
+    return all(getattr(node, "attr", getattr(node, "id", "")) in _HARMLESS_DECORATORS for node in decorators)
 
 
 def _texts(sent: ast.expr, scope: Scope, file: str) -> Iterator[tuple[ast.expr, str]]:
-    """Yield the literal strings that are part of an expression's text, each with its node."""
+    """Yield the string literals that are part of an expression's text, each with its node."""
     for node in walk_parts(sent, partial(_text_parts, scope=scope)):
         match node:
             case ast.Constant(str(text)):
@@ -215,45 +219,45 @@ def _texts(sent: ast.expr, scope: Scope, file: str) -> Iterator[tuple[ast.expr, 
                     for part in parts
                 ):
                     yield from ((node, piece) for piece in plain_pieces(file, node))
-            case ast.Name() if isinstance(text := scope.value(node), str):
+            case ast.Name() if isinstance(text := scope.global_value(node), str):
                 yield node, text
 
 
 def _undedented_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
     """Return the expressions whose text becomes part of an expression's text and keeps its indentation."""
-    is_dedented = isinstance(node, ast.Call) and scope.value(node.func) in _DEDENTS
+    is_dedented = isinstance(node, ast.Call) and scope.global_value(node.func) in _DEDENT_FUNCTIONS
     return [] if is_dedented else _text_parts(node, scope)
 
 
 def _text_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
     """Return the expressions whose text becomes part of an expression's text."""
     match node:
-        case ast.Name(name) if name in scope.variables and name not in scope.untracked:
-            return scope.values(node)
+        case ast.Name(name) if name in scope.variables and name not in scope.untracked_names:
+            return scope.values_before(node)
         case ast.BinOp(left, ast.Mult(), right):
             return [left, right]
         case ast.Starred(value):
             return [value]
         case ast.Call(ast.Attribute(value, attribute), args) if attribute in TEXT_METHODS:
             return [value, *args]
-        case ast.Call(function, args) if scope.makes_text(function):
+        case ast.Call(function, args) if scope.preserves_text(function):
             return args
     return [*list_choices(node), *list_items(node)]
 
 
-def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None:
-    """Report a placeholder in *text* that has the name of a variable."""
+def _lint_literal(node: ast.expr, text: str, scope: Scope, report: Report) -> None:
+    """Report a placeholder in *text* that names a variable of the function."""
     fields = dict.fromkeys(
         match[0]
         for match in _FIELD.finditer(text)
-        if _is_expression_of(match[1], scope.variables) and not _COMMAND.search(text, 0, match.start())
+        if _is_expression_of(match[1], scope.variables) and not _BRACE_COMMAND.search(text, 0, match.start())
     )
     if fields:
         sent = f"{' and '.join(map(repr, fields))} {'is' if len(fields) == 1 else 'are'} sent literally"
         hint = "add the prefix f to the string, and double the braces that are part of the text: {{ }}"
         report.add(Rule.MISSING_F_PREFIX, f"{sent}: its string has no f prefix", hint, node)
         return
-    for match in (*_JINJA.finditer(text), *_OTHER.finditer(text)):
+    for match in (*_JINJA.finditer(text), *_OTHER_TEMPLATES.finditer(text)):
         words = re.findall(r"\w+", " ".join(filter(None, match.groups())))
         if not scope.variables.isdisjoint(words):
             message = f"{match[0]!r} is sent literally: text is never rendered as a template"
@@ -263,13 +267,13 @@ def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None
 
 
 def _is_expression_of(field: str, local: set[str]) -> bool:
-    """Return whether the content of a pair of braces is an expression that uses *local* names."""
+    """Return whether the content of a pair of braces is an expression that uses names in *local*."""
     expression, _, spec = re.sub(r"!(?!=)[rsa]", "", field).partition(":")
     try:
         tree = ast.parse(expression.strip(), mode="eval")
     except (SyntaxError, ValueError):
         return False
-    if isinstance(tree.body, ast.Tuple) or not _SPEC.fullmatch(spec):
+    if isinstance(tree.body, ast.Tuple) or not _FORMAT_SPEC.fullmatch(spec):
         return False
     names = {node.id for node in nodes_of(tree, ast.Name)}
     return bool(names & local) and all(name in local or hasattr(builtins, name) for name in names)
@@ -277,11 +281,11 @@ def _is_expression_of(field: str, local: set[str]) -> bool:
 
 def lint_docstring(function: ast.AST, _scope: Scope, report: Report) -> None:
     """Report a docstring that is written as a template."""
-    if not isinstance(function, Function) or not function.decorator_list or not _is_plain(function):
+    if not isinstance(function, Function) or not function.decorator_list or not _keeps_text(function):
         return
     if match := _JINJA.search(ast.get_docstring(function, clean=False) or ""):
         message = (
-            f"the docstring has {match[0]!r}, but is sent as the description and never rendered as a template"
+            f"the docstring has {match[0]!r}, but it is sent as the description, not rendered as a template"
         )
         hint = "return the text from the function, as an f-string"
         report.add(Rule.TEMPLATE_SYNTAX, message, hint, function.body[0])
@@ -290,7 +294,7 @@ def lint_docstring(function: ast.AST, _scope: Scope, report: Report) -> None:
 def lint_blocks(string: ast.AST, scope: Scope, report: Report) -> None:
     """Report Markdown blocks that share a line of an f-string with other text or blocks."""
     parts: list[Any] = getattr(string, "values", [])
-    blocks = [_block(part, scope) for part in parts]
+    blocks = [_block_name(part, scope) for part in parts]
     texts = [
         str(part.value) if isinstance(part, ast.Constant) else block or _VALUE
         for part, block in zip(parts, blocks, strict=True)
@@ -310,15 +314,15 @@ def lint_blocks(string: ast.AST, scope: Scope, report: Report) -> None:
             line = start + text.rindex("\n") + 1
 
 
-def _block(part: Any, scope: Scope) -> str | None:
+def _block_name(part: Any, scope: Scope) -> str | None:
     """Return the name of the block that is inserted into an f-string, or None."""
     value = None if isinstance(part, ast.Constant) else scope.resolve(part.value)
-    function = scope.value(value.func) if isinstance(value, ast.Call) else None
+    function = scope.global_value(value.func) if isinstance(value, ast.Call) else None
     return next((block.__name__ for block in BLOCKS if block is function), None)
 
 
 def lint_object(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report joined sets, and objects that text shows as a repr, such as ``<function f at 0x7f...>``."""
+    """Report joined sets, and objects whose repr becomes text, such as ``<function f at 0x7f...>``."""
     match node:
         case ast.FormattedValue(value, -1, None):
             _report_object(value, "an f-string", scope, report)
@@ -334,7 +338,7 @@ def lint_object(node: ast.AST, scope: Scope, report: Report) -> None:
                 _report_object(value, "a format", scope, report)
         case ast.Call(ast.Attribute(ast.Constant(str()), "join"), [value]):
             if container_of(value, scope)[0] == "set":
-                message = f"{ast.unparse(value)!r} is a set, whose order differs between two processes"
+                message = f"{ast.unparse(value)!r} is a set, whose order can differ between processes"
                 report.add(Rule.OBJECT_IN_TEXT, message, f"write sorted({ast.unparse(value)})", value)
 
 
@@ -349,29 +353,29 @@ def _report_object(value: ast.expr, where: str, scope: Scope, report: Report) ->
 
 
 def _describe_parts(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
-    """Yield a description and a hint for a list that contains an image or another part of a message."""
+    """Yield a description and a hint for a list that contains an image or a similar object."""
     for item in list_items(scope.resolve(node)):
         value = scope.stand_in(item)
         if isinstance(value, CallResult):
-            yield from islice(_describe_record(value.called), 1)
+            yield from islice(_describe_record(value.callee), 1)
             return
 
 
 def _describe_object(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
-    """Yield a description and a hint for an object whose text is not useful."""
+    """Yield a description and a hint for an object whose string form is not useful in a text."""
     value = scope.stand_in(node)
     match node:
         case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in scope.arguments:
-            kind = scope.value(scope.arguments[name])
+            kind = scope.global_value(scope.arguments[name])
             if isinstance(kind, type) and inspect.isroutine(getattr(kind, attribute, None)):
                 yield "a method, not its result", f"call it: {name}.{attribute}()"
         case ast.Name(id=name) if name in scope.arguments:
             yield from _describe_member(name, scope)
-            yield from _describe_record(scope.value(scope.arguments[name]))
+            yield from _describe_record(scope.global_value(scope.arguments[name]))
         case ast.Lambda():
             yield "a function, not its result", "call it"
         case _ if isinstance(value, CallResult):
-            yield from _describe_result(value.called)
+            yield from _describe_result(value.callee)
         case _ if isinstance(value, Unawaited):
             yield "a coroutine, not its result", "await it, in an `async def` prompt"
         case _ if isinstance(value, Iterator):
@@ -381,20 +385,20 @@ def _describe_object(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
             yield f"{kind}, not its result", f"call it: {ast.unparse(node)}(...)"
 
 
-def _describe_result(called: Any) -> Iterator[tuple[str, str]]:
-    function = inspect.unwrap(called) if callable(called) else None
+def _describe_result(callee: Any) -> Iterator[tuple[str, str]]:
+    function = inspect.unwrap(callee) if callable(callee) else None
     methods = ("__new__", "__str__", "__repr__", "__format__")
     if get_role(function) is not None:
         yield "a turn, whose role would be lost", "join turns with +, or insert only its text"
     elif inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         yield "a generator, not its items", _JOIN
-    elif isinstance(called, type) and issubclass(called, Iterator):
-        yield f"the {called.__name__} object, not its items", _JOIN
-    elif type(called) is type and all(getattr(called, name) is getattr(object, name) for name in methods):
+    elif isinstance(callee, type) and issubclass(callee, Iterator):
+        yield f"the {callee.__name__} object, not its items", _JOIN
+    elif type(callee) is type and all(getattr(callee, name) is getattr(object, name) for name in methods):
         hint = "write its attributes, or give it a __str__"
-        yield f"the {called.__name__} object, not its content", hint
+        yield f"the {callee.__name__} object, not its content", hint
     else:
-        yield from _describe_record(called)
+        yield from _describe_record(callee)
 
 
 def _describe_record(kind: Any) -> Iterator[tuple[str, str]]:
@@ -416,7 +420,7 @@ def _describe_member(name: str, scope: Scope) -> Iterator[tuple[str, str]]:
     annotation = scope.arguments[name]
     # Not `nodes_of`, because each annotation would evict the file's nodes from the cache.
     for node in ast.walk(annotation) if annotation is not None else ():
-        kind = scope.value(node) if isinstance(node, ast.Name) else None
+        kind = scope.global_value(node) if isinstance(node, ast.Name) else None
         if isinstance(kind, type) and issubclass(kind, Enum) and len(kind):
             member = next(iter(kind))
             if f"{member}" == f"{kind.__name__}.{member.name}":

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from math import inf
 from typing import Final, NamedTuple
 
-from promptkit.files.reading import INSTALLED, read_beginning
+from promptkit.files.reading import INSTALL_FOLDERS, read_beginning
 
 #: Default folders of recipes; the first that exists is used.
 DEFAULT_FOLDERS: Final = ("recipes", "prompts")
@@ -22,7 +22,7 @@ DEFAULT_FOLDERS: Final = ("recipes", "prompts")
 PROJECT_MARKERS: Final = ("pyproject.toml", ".git")
 
 #: Folders that recipes do not depend on: caches, tests and third-party packages.
-_NEVER_ENTERED: Final = INSTALLED | {"__pycache__", "node_modules", "tests"}
+_NEVER_ENTERED: Final = INSTALL_FOLDERS | {"__pycache__", "node_modules", "tests"}
 
 #: Folders in ``build`` to which setuptools copies a project's modules.
 _BUILD_OUTPUT: Final = re.compile(r"(?:lib|bdist)(?:\..+)?")

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from promptkit.declarations.base import Decorated, declarations
 from promptkit.files.reading import (
-    INSTALLED,
+    INSTALL_FOLDERS,
     MAX_SOURCE_BYTES,
     Stamp,
     TooLargeError,
@@ -396,7 +396,7 @@ class RecipeFinder:
         """Return whether a file belongs to the author, not to a package installed inside the project."""
         if not file.startswith(os.path.join(self.root, "")) or file.startswith(_STDLIB):
             return False
-        return INSTALLED.isdisjoint(file.split(os.sep))
+        return INSTALL_FOLDERS.isdisjoint(file.split(os.sep))
 
     @property
     def has_changed_project(self) -> bool:

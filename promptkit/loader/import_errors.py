@@ -23,7 +23,7 @@ from promptkit.declarations.name_hints import (
     undefined_name_hint,
 )
 from promptkit.errors.diagnostics import Diagnostic, Location, printable
-from promptkit.errors.distribution import other_package_hint, pip, quoted
+from promptkit.errors.distribution import other_package_hint, pip_command, quote_for_shell
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import Function, span_at, tree_of
 from promptkit.errors.suggestions import nearest
@@ -60,14 +60,14 @@ def _describe_not_found(name: str, file: Path) -> str:
     return (
         f"there is no {name!r} next to the recipe, in the project's root {root}, or installed for "
         f"{sys.executable}: put a module of your own into one of these folders; "
-        f"for a third-party package, check its name, and install it with {pip()}"
+        f"for a third-party package, check its name, and install it with {pip_command()}"
     )
 
 
 def _suggest_install(module: str) -> str | None:
     """Return how to install a well-known package whose name differs from *module*; None for other modules."""
     package = foreign_name_hint("packages", module)
-    return None if package is None else f"install it: {pip()} {quoted(package)}"
+    return None if package is None else f"install it: {pip_command()} {quote_for_shell(package)}"
 
 
 _CANNOT_IMPORT: Final = re.compile(r"cannot import name '([^']+)'")

@@ -74,7 +74,7 @@ def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
     except SkillError as error:
         report = Report(f"skill {main_file.parent.name!r}", Location(str(main_file)))
         report.add(error.rule, str(error), error.hint)
-        return LoadedFile(main_file, diagnostics=tuple(report.found)), read
+        return LoadedFile(main_file, diagnostics=tuple(report.diagnostics)), read
     base = root.parent if Path(folder) == root else root
     skills = tuple(
         _skill(Path(folder, inner), base, _files_below(inner, files)) for inner in _skill_folders(files)

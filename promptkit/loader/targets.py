@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from promptkit.files.reading import is_foreign
+from promptkit.files.reading import has_untrusted_owner
 from promptkit.loader.discovery import (
     PROJECT_MARKERS,
     FolderWalk,
@@ -184,10 +184,12 @@ def is_project(folder: str, trusted: str | None = None) -> bool:
     """
     Return whether *folder* is the root of a project: it contains a ``pyproject.toml`` or a ``.git``.
 
-    If *trusted* is a folder, files that belong to other users do not count: see `is_foreign`.
+    If *trusted* is a folder, files that belong to other users do not count: see `has_untrusted_owner`.
     """
     paths = (os.path.join(folder, marker) for marker in PROJECT_MARKERS)
-    return any(os.path.exists(path) and not (trusted and is_foreign(path, trusted)) for path in paths)
+    return any(
+        os.path.exists(path) and not (trusted and has_untrusted_owner(path, trusted)) for path in paths
+    )
 
 
 def project_of(target: str) -> str | None:

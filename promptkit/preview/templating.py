@@ -18,7 +18,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 from promptkit.errors.diagnostics import Location
-from promptkit.errors.sources import line_of
+from promptkit.errors.sources import read_line
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.content import human_size
 from promptkit.preview.editors import editor_url
@@ -126,7 +126,7 @@ def _resource_path(uri: str) -> str:
 def _split_source_line(location: Location) -> tuple[int, str, str, str]:
     """Return the line number of a location, and the line's text before, at and after the location."""
     location = location if location.column else location.part("def")  # for a whole function, mark its name
-    source = line_of(location.file, location.line).rstrip() if location.line else ""
+    source = read_line(location.file, location.line).rstrip() if location.line else ""
     start, end = location.column - 1, location.end - 1
     if start < 0:
         start, end = len(source) - len(source.lstrip()), len(source)

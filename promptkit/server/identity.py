@@ -18,7 +18,7 @@ from msgspec import structs
 from promptkit.compiler.configuration import check_keys, read_pyproject
 from promptkit.errors.exceptions import ConfigurationError
 from promptkit.files.folder import Folder
-from promptkit.files.reading import INSTALLED, is_foreign, read_regular_file
+from promptkit.files.reading import INSTALL_FOLDERS, has_untrusted_owner, read_regular_file
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.media import IMAGE_TYPES, Icon, sniff
 from promptkit.loader.targets import locate_target, project_of, split_prefix, split_target
@@ -75,10 +75,10 @@ def find_project_file(target: str) -> str | None:
     project = None if origin is None else project_of(origin)
     if origin is None or project is None:
         return None
-    if not INSTALLED.isdisjoint(Path(os.path.relpath(origin, os.path.dirname(project))).parts):
+    if not INSTALL_FOLDERS.isdisjoint(Path(os.path.relpath(origin, os.path.dirname(project))).parts):
         return None  # the project is that of the environment, if any
     file = os.path.join(project, "pyproject.toml")
-    return None if is_foreign(file, origin) else file
+    return None if has_untrusted_owner(file, origin) else file
 
 
 def _read_target_info(target: str) -> ServerInfo:

@@ -1,7 +1,7 @@
 """
 Tools for testing prompts: an in-process client, and Hypothesis strategies for arguments.
 
-Public names are imported on first use, so that each needs only its own dependencies.
+Public names are imported on first use, so that each name requires only its own dependencies.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""An in-process client that speaks any revision of the protocol and returns decoded values."""
+"""An in-process client that supports every revision of the protocol and returns decoded values."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
@@ -70,8 +70,8 @@ class CalledTool(Struct, frozen=True):
 
     Args:
         content:
-            One block per part. If there are several turns, each turn starts with a text block such as
-            ``[assistant]``.
+            One content block for each part. If there are several turns, each turn starts with a text block
+            such as ``[assistant]``.
 
         is_error:
             Whether the content is an error message.
@@ -82,23 +82,23 @@ class CalledTool(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The text of all blocks, with a blank line between blocks."""
+        """The text of all blocks, separated by blank lines."""
         return "\n\n".join("\n".join(content.texts) for content in self.content)
 
 
 class ReceivedSkill(Struct, frozen=True):
     """
-    A skill with its files, verified against the listing.
+    A skill with its files, which have been verified against the server's listing.
 
     Args:
         listed:
             The listing of the skill.
 
         text:
-            The Markdown of ``SKILL.md`` after the frontmatter.
+            The Markdown that follows the frontmatter in ``SKILL.md``.
 
         files:
-            The contents of its files, by their paths in the skill.
+            The contents of its files, keyed by their paths within the skill.
     """
 
     listed: wire.SkillEntry
@@ -112,11 +112,11 @@ class SkillMismatchError(PromptkitError):
 
 class Client:
     """
-    An in-process client of your prompts, for synchronous and asynchronous tests.
+    An in-process client for testing your prompts, in synchronous and asynchronous tests.
 
-    Each request is encoded and decoded like a request from a client of the same revision, and the method
-    returns the decoded reply. Tracebacks of failing prompts go to standard error, as when serving. A client
-    is closed by garbage collection, or at the end of a ``with`` block.
+    Each request is encoded and decoded like a request from a real client of the same revision, and the method
+    returns the decoded reply. Tracebacks of failing prompts go to standard error, as they do when serving. A
+    client is closed at the end of a ``with`` block, or when it is garbage-collected.
 
     Args:
         target:
@@ -124,32 +124,34 @@ class Client:
             prompts and resources.
 
         revision:
-            The date of the protocol revision. The default is the newest.
+            The date of the protocol revision. The default is the newest revision.
 
         answers:
-            The values, by name, to enter when a prompt asks for missing arguments. The client declines forms
-            for which it has no value. None means that the client does not support elicitation.
+            The values, keyed by argument name, to enter when a prompt asks for missing arguments. The client
+            declines a form if it has no value for any of its fields. If this is None, the client does not
+            support elicitation.
 
         name:
             The client's name.
 
         tools:
-            Whether the server also offers each prompt as a tool, like ``serve --tools``; ``"search"`` means
-            ``serve --tools-search``.
+            Whether the server also offers each prompt as a tool, like ``serve --tools``. Pass ``"search"``
+            for the behaviour of ``serve --tools-search``.
 
         skills_as:
             How the server offers skills to clients without the skills extension, like ``serve --skills-as``:
             ``("tools", "prompts")`` or one of them.
 
         scopes:
-            The scopes granted to the client. Prompts that need further scopes are hidden from the client.
+            The scopes granted to the client. Prompts that require other scopes are hidden from the client.
 
     Raises:
         LoadError: If *target* does not exist.
 
-        CompileError: If a prompt or resource does not compile. From a `Catalog`, the valid ones are served.
+        CompileError: If a prompt or resource does not compile. If *target* is a `Catalog`, the client uses
+            the prompts and resources that do.
 
-        ConfigurationError: If the project's `pyproject.toml`, which names the server, is invalid.
+        ConfigurationError: If the project's `pyproject.toml`, which can name the server, is invalid.
 
         ValueError: If the revision is unknown or a scope is invalid.
     """
@@ -168,14 +170,14 @@ class Client:
         catalog = target if isinstance(target, Catalog) else require_complete(compiler.compile(target))
         self._revision = _validate_revision(revision)
         self._answers = answers
-        self._info = {"name": name, "version": VERSION}
+        self._client_info = {"name": name, "version": VERSION}
         self._capabilities: dict[str, Any] = {} if answers is None else {"elicitation": {}}
         self._received: SimpleQueue[bytes] = SimpleQueue()
         self._sent: SimpleQueue[bytes] = SimpleQueue()
         self._server = Server(
             catalog,
             self._received.put,
-            identity=_identity_of(target),
+            identity=_server_identity(target),
             tools=tools,
             skills_as=frozenset(skills_as),
             scopes=parse_scopes(scopes),
@@ -185,7 +187,7 @@ class Client:
         self._lock = Lock()
         self._finalize = finalize(self, _close, self._server, self._sent)
         if not REVISIONS[self._revision].stateless:
-            client = {"capabilities": self._capabilities, "clientInfo": self._info}
+            client = {"capabilities": self._capabilities, "clientInfo": self._client_info}
             self._exchange("initialize", {"protocolVersion": self._revision, **client})
             self._send({"method": "notifications/initialized"})
 
@@ -196,19 +198,19 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close the connection. Later requests raise RuntimeError; closing the client again does nothing."""
+        """Close the connection. Later requests raise RuntimeError, but closing it again does nothing."""
         self._finalize()
 
     def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """
-        Send any request and return its result as received.
+        Send a request for any method, and return the result as it was received.
 
         Args:
             method:
                 The method, such as ``"prompts/get"``.
 
             params:
-                The params of the method. The metadata that the revision requires is added.
+                The params of the method. The client adds the metadata that the revision requires.
 
         Raises:
             ProtocolError: If the response is an error.
@@ -217,22 +219,22 @@ class Client:
         result = self._exchange(method, params)
         while result.get("resultType") == "input_required":  # fill in the forms, and retry
             responses = {
-                key: self._answer(request["params"]) for key, request in result["inputRequests"].items()
+                key: self._fill_in(request["params"]) for key, request in result["inputRequests"].items()
             }
             retry = {"inputResponses": responses, "requestState": result["requestState"]}
             result = self._exchange(method, {**params, **retry})
         return result
 
     def _exchange(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Send one request, answer the server's requests until the result arrives, and return the result."""
+        """Send a request, answer the server's requests until the result arrives, and return the result."""
         if REVISIONS[self._revision].stateless:
             params = {**params, "_meta": {**self._meta(), **params.get("_meta", {})}}
         with self._lock:
             request_id = next(self._ids)
             self._send({"id": request_id, "method": method, "params": params})
-            for message in self._messages():
+            for message in self._receive_messages():
                 if message.get("method") == "elicitation/create":  # notifications are ignored
-                    self._send({"id": message["id"], "result": self._answer(message["params"])})
+                    self._send({"id": message["id"], "result": self._fill_in(message["params"])})
                 elif message.get("id") == request_id:
                     break
         if "error" in message:
@@ -241,19 +243,19 @@ class Client:
         return result
 
     def _meta(self) -> dict[str, Any]:
-        """Return the ``_meta`` that every request of a stateless revision carries."""
+        """Return the ``_meta`` of every request in a stateless revision."""
         return {
             wire.PROTOCOL_VERSION: self._revision,
-            wire.CLIENT_INFO: self._info,
+            wire.CLIENT_INFO: self._client_info,
             wire.CLIENT_CAPABILITIES: self._capabilities,
         }
 
-    def _messages(self) -> Iterator[dict[str, Any]]:
+    def _receive_messages(self) -> Iterator[dict[str, Any]]:
         while True:
             yield from map(msgspec.json.decode, self._received.get().splitlines())
 
-    def _answer(self, form: Mapping[str, Any]) -> dict[str, Any]:
-        """Fill in a form with the known values, or decline it if none of its values is known."""
+    def _fill_in(self, form: Mapping[str, Any]) -> dict[str, Any]:
+        """Fill in a form with the values that the client has, or decline it if there are none."""
         answers = self._answers or {}
         entered = {key: answers[key] for key in form["requestedSchema"]["properties"] if key in answers}
         return {"action": "accept", "content": entered} if entered else {"action": "decline"}
@@ -266,7 +268,7 @@ class Client:
 
     def list_prompts(self) -> list[wire.PromptEntry]:
         """
-        List the prompts, with their titles, descriptions, arguments, icons and metadata.
+        Return the prompts, with their titles, descriptions, arguments, icons and metadata.
 
         Raises:
             ProtocolError: If the response is an error.
@@ -275,7 +277,7 @@ class Client:
 
     def list_resources(self) -> list[wire.ResourceEntry]:
         """
-        List the resources with a fixed URI.
+        Return the resources that have a fixed URI.
 
         Raises:
             ProtocolError: If the response is an error. Before revision 2026-07-28, a server without resources
@@ -285,7 +287,7 @@ class Client:
 
     def list_resource_templates(self) -> list[wire.ResourceTemplate]:
         """
-        List the resource templates.
+        Return the resource templates.
 
         Raises:
             ProtocolError: In the same cases as `list_resources`.
@@ -294,19 +296,19 @@ class Client:
 
     def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None) -> Workflow:
         """
-        Render a prompt and return its messages as received.
+        Render a prompt, and return its messages as they were received.
 
         Args:
             name:
                 The prompt's name.
 
             arguments:
-                Values by parameter name. Strings are sent unchanged, other values as text. An argument whose
-                value is None is not sent.
+                Values, keyed by parameter name. Strings are sent unchanged, and other values as text.
+                Arguments whose value is None are not sent.
 
         Returns:
-            The received messages. If an older revision lacks a content type, the server sends other content
-            instead.
+            The received messages. If the revision does not have a content type, the server sends other
+            content in its place.
 
         Raises:
             ProtocolError: If the prompt is unknown, an argument is invalid, or rendering fails.
@@ -319,7 +321,7 @@ class Client:
 
     def list_tools(self) -> list[wire.ToolEntry]:
         """
-        List the tools; the list is empty unless the client was created with *tools*.
+        Return the tools. There are none unless the client was created with *tools*.
 
         Raises:
             ProtocolError: If the response is an error.
@@ -328,17 +330,17 @@ class Client:
 
     def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> CalledTool:
         """
-        Call a tool and return its result as received.
+        Call a tool, and return its result as it was received.
 
         Args:
             name:
                 The tool's name, which is the name of its prompt.
 
             arguments:
-                Values by parameter name, sent as JSON: numbers as numbers, None as null.
+                Values, keyed by parameter name. They are sent as JSON: numbers as numbers, and None as null.
 
         Returns:
-            The content, and whether it is an error message about the arguments or from the prompt.
+            The content, and whether it is an error message, either about the arguments or from the prompt.
 
         Raises:
             ProtocolError: If the tool is unknown or the call is invalid.
@@ -361,7 +363,7 @@ class Client:
 
     def list_skills(self) -> list[wire.SkillEntry]:
         """
-        List the skills, with their frontmatter and the digests of their files.
+        Return the skills, with their frontmatter and the digests of their files.
 
         Raises:
             ProtocolError: If the response is an error, for instance because the server has no skills.
@@ -374,7 +376,7 @@ class Client:
 
         Args:
             name:
-                Its name, or the URI of its ``SKILL.md``.
+                The skill's name, or the URI of its ``SKILL.md``.
 
         Raises:
             ProtocolError: If the skill is unknown.
@@ -386,14 +388,14 @@ class Client:
 
     def read_skill(self, name: str) -> ReceivedSkill:
         """
-        Read a skill with all its files, and verify each file as a host does.
+        Read a skill with all its files, and verify each file as hosts do.
 
         Args:
             name:
-                Its name, or the URI of its ``SKILL.md``.
+                The skill's name, or the URI of its ``SKILL.md``.
 
         Returns:
-            The contents of its files by path, and the text of ``SKILL.md``.
+            The contents of the skill's files, keyed by path, and the text of ``SKILL.md``.
 
         Raises:
             SkillMismatchError: If the frontmatter, the name, or the size or digest of a file differs from the
@@ -411,19 +413,20 @@ class Client:
 
         Args:
             name:
-                The prompt's name, or a URI template of resources.
+                The name of the prompt, or the URI template of the resource.
 
             argument:
-                The argument, or the variable of the template.
+                The name of the argument, or of the variable in the template.
 
             typed:
-                The text typed so far.
+                The text that the user has typed so far.
 
             chosen:
-                The values of arguments already chosen, by name.
+                The values that the user has already chosen for other arguments, keyed by name.
 
         Returns:
-            The best matches as ``values``, the number of matches as ``total``, and ``has_more``.
+            The best matches as ``values``, the number of all matches as ``total``, and in ``has_more``
+            whether there are more matches than values.
 
         Raises:
             ProtocolError: If the prompt, template or argument is unknown.
@@ -451,8 +454,8 @@ def _close(server: Server, sent: SimpleQueue[bytes]) -> None:
     server.close(0.0)
 
 
-def _identity_of(target: Target) -> ServerInfo:
-    """Return the identity that `serve` reports for a target."""
+def _server_identity(target: Target) -> ServerInfo:
+    """Return the server identity that `serve` reports for a target."""
     first = next(iter(target), None) if isinstance(target, list | tuple) else target
     if isinstance(first, ModuleType):
         first = first.__name__
@@ -460,7 +463,7 @@ def _identity_of(target: Target) -> ServerInfo:
 
 
 def _validate_revision(date: str | None) -> str:
-    """Return the date of a revision, or of the newest for None. Raises ValueError for an unknown date."""
+    """Return the date of a revision; for None, that of the newest. Raises ValueError if it is unknown."""
     if date is None:
         return list(REVISIONS)[-1]
     if date not in REVISIONS:
@@ -470,35 +473,41 @@ def _validate_revision(date: str | None) -> str:
 
 
 def _receive_skill(listed: wire.SkillEntry, read: Callable[[str], EmbeddedResource]) -> ReceivedSkill:
-    """Read all files of a skill, and verify them, as a host must."""
+    """Read all files of a skill, and verify them as hosts must."""
     folder = listed.uri.removesuffix(f"/{SKILL_FILE}")
     files: dict[str, bytes] = {}
     for entry in listed.resources:
-        _check(entry.uri.startswith(f"{folder}/"), f"{entry.uri!r} is not a file of {folder!r}")
+        _require(entry.uri.startswith(f"{folder}/"), f"{entry.uri!r} is not a file of {folder!r}")
         path = unquote(entry.uri.removeprefix(f"{folder}/"))
-        _check(path not in files, f"{path!r} is listed twice")
+        _require(path not in files, f"{path!r} is listed twice")
         document = read(entry.uri)
         data = document.blob if document.text is None else document.text.encode()
         files[path] = data or b""
-        _check(len(files[path]) == entry.size, f"{path!r} has {len(files[path]):,} bytes, not {entry.size:,}")
+        _require(
+            len(files[path]) == entry.size,
+            f"{path!r} has {len(files[path]):,} bytes, but {entry.size:,} in the listing",
+        )
         digest = f"sha256:{sha256(files[path]).hexdigest()}"
-        _check(digest == entry.digest, f"{path!r} has the digest {digest}, not {entry.digest}")
-    _check(SKILL_FILE in files, f"{SKILL_FILE} is not among its files")
+        _require(
+            digest == entry.digest,
+            f"{path!r} has the digest {digest}, but {entry.digest} in the listing",
+        )
+    _require(SKILL_FILE in files, f"the listing does not contain {SKILL_FILE}")
     try:
         fields, text, _ = read_skill(files[SKILL_FILE])
     except FrontmatterError as error:
         raise SkillMismatchError(str(error)) from None
     for key in dict.fromkeys((*fields, *listed.frontmatter)):
         listed_value, value = listed.frontmatter.get(key), fields.get(key)
-        _check(
+        _require(
             listed_value == value, f"{key} is {value!r} in {SKILL_FILE}, but {listed_value!r} in the listing"
         )
-    _check(
+    _require(
         folder.rpartition("/")[2] == fields.get("name"), f"{listed.uri!r} does not end with the skill's name"
     )
     return ReceivedSkill(listed, text, files)
 
 
-def _check(is_valid: bool, message: str) -> None:  # noqa: FBT001 (the condition to check)
+def _require(is_valid: bool, message: str) -> None:  # noqa: FBT001 (the condition to check)
     if not is_valid:
         raise SkillMismatchError(message)

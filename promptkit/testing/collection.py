@@ -1,5 +1,5 @@
 """
-The collection of ``pytest --promptkit``, which chooses recipes and creates a test for each of their prompts.
+Test collection for ``pytest --promptkit``: the choice of recipes, and a test for each of their prompts.
 
 The test of a prompt requires that its source has no diagnostics, and that the prompt renders.
 """
@@ -45,7 +45,7 @@ _CATALOGS: Final = pytest.StashKey[dict[tuple[str, ...], Catalog]]()
 
 
 def configured_catalog(config: pytest.Config, project: Path) -> Catalog:
-    """Return the catalog of a project's targets, compiled once. If there are no targets, fail the test."""
+    """Return the catalog of a project's targets, compiled only once. If there are none, fail the test."""
     catalogs = config.stash.setdefault(_CATALOGS, {})
     try:
         targets = targets_for(config, project)
@@ -58,12 +58,12 @@ def configured_catalog(config: pytest.Config, project: Path) -> Catalog:
 
 def targets_for(config: pytest.Config, *projects: Path) -> tuple[str, ...]:
     """
-    Return the configured targets, or the default folder of recipes.
+    Return the configured targets; if there are none, return the default folder with recipes.
 
-    Search *projects* first, then the folder where pytest was started, then pytest's root.
+    Search *projects* first, then the folder where pytest was started, and then pytest's root folder.
 
     Raises:
-        PromptkitError: If there are no targets, or the configuration is invalid.
+        PromptkitError: If there are no targets, or if the configuration is invalid.
     """
     for folder in (*projects, config.invocation_params.dir):
         with suppress(LoadError):
@@ -75,11 +75,12 @@ def add_targets(config: pytest.Config) -> None:
     """
     Store the targets of this run, and make pytest collect the configured ones.
 
-    Files and folders on the command line are targets if they contain recipes, and so are targets that the
-    projects in such folders configure.
+    Files and folders on the command line become targets if they contain recipes. Targets that are configured
+    in these folders are added.
 
     Raises:
-        UsageError: If there are no targets, a target is a module, or the configuration is invalid.
+        UsageError: If there are no targets, if a configured target is a module, or if the configuration is
+            invalid.
     """
     try:
         configured_checks(config)
@@ -96,7 +97,7 @@ def add_targets(config: pytest.Config) -> None:
 
 
 def configured_checks(config: pytest.Config) -> Checks:
-    """Return the configured checks. The configuration is searched for as in `targets_for`."""
+    """Return the configured checks, from the folder where pytest was started or from pytest's root folder."""
     configuration = find_configuration(config.invocation_params.dir)
     configured = configuration if configuration.file else find_configuration(config.rootpath)
     return Checks(configured.clients, configured.ignore)
@@ -110,11 +111,11 @@ def _targets_in_files(config: pytest.Config) -> Iterator[str]:
                 "that contains it"
             )
             raise pytest.UsageError(msg)
-        yield _resolve(target)
+        yield _resolve_target(target)
 
 
 def _find_named_targets(config: pytest.Config) -> Iterator[str]:
-    """Yield the targets named on the command line, and the targets of projects in folders named there."""
+    """Yield the targets that the command line names, and the targets of projects in folders that it names."""
     for argument in config.args:
         path = (config.invocation_params.dir / argument.partition("::")[0]).resolve()
         if path.is_dir():
@@ -130,38 +131,38 @@ def _find_named_targets(config: pytest.Config) -> Iterator[str]:
 def _configured_targets(folder: Path) -> list[str]:
     with suppress(LoadError):  # the folder has no targets
         # Targets that are modules are skipped, because they have no path.
-        return [_resolve(target) for target in find_targets(folder) if _target_path(target).exists()]
+        return [_resolve_target(target) for target in find_targets(folder) if _target_path(target).exists()]
     return []
 
 
-def _resolve(target: str) -> str:
+def _resolve_target(target: str) -> str:
     return with_path(target, str(Path(split_target(target)[0]).resolve()))
 
 
 def _target_path(target: str) -> Path:
-    """Return the file or folder of a target, without ``:object``; for a pattern, the folder to search."""
+    """Return the file or folder of a target without its ``:object``; for a pattern, the folder to search."""
     if is_markdown_target(target) and not Path(target).is_file():
         return Path(find_markdown(target)[0])
     return Path(split_target(target)[0]).resolve()
 
 
-#: A function that returns the diagnostics of a rendering, given the text files that were read.
+#: A function that returns the diagnostics of a rendering, given the text files that the prompt has read.
 RenderingCheck: TypeAlias = Callable[[CompiledPrompt, Workflow, Sequence[TextRead]], tuple[Diagnostic, ...]]
 
 
 class CheckResult(Struct, frozen=True):
     """
-    The diagnostics of a prompt, of a case of a skill, or of the rest of a file.
+    The diagnostics of a prompt, of a skill's case, or of the rest of a file.
 
     Args:
         name:
-            The name of the prompt, of the case, or of the file.
+            The name of the prompt, the case or the file.
 
         line:
             The line of the definition; 0 for a file.
 
         diagnostics:
-            The diagnostics.
+            The diagnostics. If there are any, the test fails.
 
         compiled:
             The compiled prompt; None for a case, a file, or a prompt that does not compile.
@@ -175,14 +176,14 @@ class CheckResult(Struct, frozen=True):
 
 class CheckedFiles(Struct, frozen=True):
     """
-    The recipes of one load, imported once, with all diagnostics of their sources.
+    Recipes that were imported together, with all diagnostics of their sources.
 
     Args:
         by_path:
             For each file, the results of the file itself and of its prompts, in the order of the definitions.
 
         check_rendering:
-            Returns the diagnostics of a rendering, except those of its source.
+            Returns the diagnostics of a rendering, except those already known from its source.
     """
 
     by_path: Mapping[Path, Sequence[CheckResult]]
@@ -191,14 +192,14 @@ class CheckedFiles(Struct, frozen=True):
 
 def check_files(targets: Targets, checks: Checks) -> CheckedFiles:
     """
-    Check the recipes of some targets.
+    Check the recipes in one or more targets.
 
-    Each diagnostic belongs to its own file or to the file that failed to import, or otherwise to the first
-    file.
+    Each diagnostic is assigned to the file that failed to import, to the file of its location, or otherwise
+    to the first file.
 
     Args:
         targets:
-            One or more targets, as accepted by ``promptkit check``.
+            One or more targets, as for ``promptkit check``.
 
         checks:
             The checks to run.
@@ -212,25 +213,25 @@ def check_files(targets: Targets, checks: Checks) -> CheckedFiles:
     files = {loaded.file: loaded for loaded in recipes.by_file if loaded.file is not None}
     failed = {diagnostic: file for file, loaded in files.items() for diagnostic in loaded.diagnostics}
     by_file: dict[Path, list[Diagnostic]] = {file: [] for file in files}
-    of_cases: list[Diagnostic] = []  # a case and its skill can be in different files
+    case_diagnostics: list[Diagnostic] = []  # a case and its skill can be in different files
     for diagnostic in checks.without_ignored(known) if files else ():
         path = failed.get(diagnostic, Path(diagnostic.location.file))
-        is_of_case = diagnostic.rule is Rule.SKILL_CASE_FAILS
-        of_file = by_file.get(path, next(iter(by_file.values())))
-        (of_cases if is_of_case else of_file).append(diagnostic)
+        is_about_case = diagnostic.rule is Rule.SKILL_CASE_FAILS
+        file_diagnostics = by_file.get(path, next(iter(by_file.values())))
+        (case_diagnostics if is_about_case else file_diagnostics).append(diagnostic)
     served = {(prompt.name, prompt.location): prompt for prompt in catalog.prompts}
     results: dict[Path, list[CheckResult]] = {}
     for file, loaded in files.items():
         skills = [skill for skill in catalog.skills if Path(skill.location.file) == file]
         results[file] = [
             *_declaration_results(loaded, file.name, by_file[file], served),
-            *_case_results(skills, of_cases),
+            *_case_results(skills, case_diagnostics),
         ]
     return CheckedFiles(results, make_rendering_check(checks, known))
 
 
 def make_rendering_check(checks: Checks, known: Sequence[Diagnostic]) -> RenderingCheck:
-    """Return a function that returns the diagnostics of a rendering, except the *known* ones."""
+    """Return a function that finds the diagnostics of a rendering, except those in *known*."""
 
     def check(
         prompt: CompiledPrompt, workflow: Workflow, texts: Sequence[TextRead]
@@ -247,35 +248,35 @@ def _declaration_results(
     served: Mapping[tuple[str, Location], CompiledPrompt],
 ) -> Iterator[CheckResult]:
     """
-    Yield the result of a file, if it has diagnostics of its own, and the result of each of its prompts.
+    Yield the result of a file, if it has its own diagnostics, and the result of each of its prompts.
 
-    A diagnostic of a resource belongs to the file. A diagnostic without an owner is about the last
-    declaration above the diagnostic in the same file.
+    Diagnostics of resources are assigned to the file. A diagnostic without an owner is assigned to the last
+    declaration above it in the same file.
     """
     declared: list[Prompt[..., Any] | Resource[..., Any]] = [*loaded.prompts, *loaded.resources]
     declared.sort(key=lambda declaration: declaration.location)
     by_owner: dict[Owner | None, Prompt[..., Any] | Resource[..., Any]] = {
         _create_owner(declaration, loaded): declaration for declaration in declared
     }
-    of_prompts: dict[int, list[Diagnostic]] = {id(prompt): [] for prompt in loaded.prompts}
-    of_file: list[Diagnostic] = []
+    by_prompt: dict[int, list[Diagnostic]] = {id(prompt): [] for prompt in loaded.prompts}
+    file_diagnostics: list[Diagnostic] = []
     for diagnostic in diagnostics:
         file, line = diagnostic.location.file, diagnostic.location.line
         above = [each for each in declared if each.location.file == file and each.location.line <= line]
         own = by_owner.get(diagnostic.owner, above[-1] if above else None)
-        of_prompts.get(id(own), of_file).append(diagnostic)
-    if of_file:
-        yield CheckResult(filename, 0, of_file)
+        by_prompt.get(id(own), file_diagnostics).append(diagnostic)
+    if file_diagnostics:
+        yield CheckResult(filename, 0, file_diagnostics)
     for prompt in declared:
         if isinstance(prompt, Prompt):
             name, location = loaded.name_of(prompt), prompt.location
-            yield CheckResult(name, location.line, of_prompts[id(prompt)], served.get((name, location)))
+            yield CheckResult(name, location.line, by_prompt[id(prompt)], served.get((name, location)))
 
 
 def _case_results(
     skills: Iterable[CompiledSkill], diagnostics: Sequence[Diagnostic]
 ) -> Iterator[CheckResult]:
-    """Yield the result of each case of some skills."""
+    """Yield a result for each case of *skills*."""
     for skill in skills:
         owner = Owner(f"skill {skill.name!r}", skill.location)
         for case in skill.saved():
@@ -288,19 +289,19 @@ def _case_results(
 
 
 def _create_owner(declaration: Prompt[..., Any] | Resource[..., Any], loaded: LoadedFile) -> Owner:
-    """Return the owner of the diagnostics of a declaration."""
+    """Return the owner for diagnostics about a declaration."""
     if isinstance(declaration, Prompt):
         return Owner(f"prompt {loaded.name_of(declaration)!r}", declaration.location)
     return Owner(f"resource {declaration.name!r}", declaration.location)
 
 
 class CheckError(Exception):
-    """There are diagnostics, as in ``promptkit check``, or a case has an unexpected outcome."""
+    """A test has diagnostics, as in ``promptkit check``, or a case has an unexpected outcome."""
 
 
 class RenderingError(Exception):
     """
-    A prompt failed to render, or its rendering could not be encoded. The cause is the original exception.
+    A prompt failed to render, or its rendering could not be encoded. The ``__cause__`` is the original error.
 
     Args:
         prompt:
@@ -324,11 +325,11 @@ def check_examples(prompt: CompiledPrompt) -> list[Workflow]:
     Render *prompt* with its examples, if they cover all required arguments, and with its defaults.
 
     Returns:
-        The renderings. A prompt can reject its defaults with a `PromptError`, unless the reason is that an
-        image, audio or text from its author cannot be sent.
+        The renderings. A prompt is allowed to reject its defaults with a `PromptError`, unless the error is
+        about an image, audio or text that comes from its author.
 
     Raises:
-        RenderingError: For the first arguments that fail to render.
+        RenderingError: For the first arguments with which the prompt fails to render.
     """
     rendered = []
     for arguments in prompt.arguments.example_texts:
@@ -343,13 +344,13 @@ def check_examples(prompt: CompiledPrompt) -> list[Workflow]:
 
 def check_case(prompt: CompiledPrompt, case: Case) -> Workflow | None:
     """
-    Check that a case renders, or raises the error that its author expects.
+    Check that a case renders, or that it raises the error that its author expects.
 
     Returns:
         The rendering; None if the prompt raised the expected error.
 
     Raises:
-        CheckError: If a client cannot send the case, or if its outcome or its error message is unexpected.
+        CheckError: If a client cannot send the case, or if its result or its error message is unexpected.
 
         RenderingError: If the case fails in any other way.
     """
@@ -379,10 +380,10 @@ def check_generated(prompt: CompiledPrompt) -> str | None:
     generates the same examples.
 
     Returns:
-        The last error message if the prompt rejected all arguments; None if it rendered any.
+        The last error message if the prompt rejected all arguments; None if it rendered with any of them.
 
     Raises:
-        RenderingError: For the simplest arguments that fail to render.
+        RenderingError: For the simplest arguments with which the prompt fails to render.
 
         ModuleNotFoundError: If Hypothesis is not installed.
     """
@@ -419,46 +420,46 @@ _CHECKED: Final = pytest.StashKey[dict[tuple[str, ...], CheckedFiles]]()
 
 
 def recipe_file(path: Path, parent: pytest.Collector) -> "RecipeFile | None":
-    """Return the collector of the prompts in *path*; None if *path* is not in a target of this run."""
-    resolved, loads = path.resolve(), parent.config.option.promptkit_targets
+    """Return the collector for the prompts in *path*; None if *path* is not in a target of this run."""
+    resolved, groups = path.resolve(), parent.config.option.promptkit_targets
     targets = next(
-        (targets for targets in loads if any(map(resolved.is_relative_to, map(_target_path, targets)))), None
+        (targets for targets in groups if any(map(resolved.is_relative_to, map(_target_path, targets)))), None
     )
     if targets is None:
         return None
-    is_known = path.name == SKILL_FILE or is_markdown(path.name) or any(map(is_markdown_target, targets))
-    if path.suffix == ".md" and not is_known:
+    has_recipes = path.name == SKILL_FILE or is_markdown(path.name) or any(map(is_markdown_target, targets))
+    if path.suffix == ".md" and not has_recipes:
         return None
     return RecipeFile.from_parent(parent, path=path, targets=tuple(targets))
 
 
 class CheckedFile(pytest.File):
-    """A collected file whose tests are not functions in the file."""
+    """A collected file whose tests are not functions in that file."""
 
     def report_to_syrupy(self) -> None:
-        """Report the file to syrupy, which looks for unused snapshots of modules and reported files only."""
+        """Report the file to syrupy, which looks for unused snapshots only of modules and reported files."""
         collect_module = getattr(getattr(self.config, "_syrupy", None), "collect_module", None)
         if collect_module is not None:
             collect_module(self.path)
 
-    def item(self, name: str, test: Callable[..., None], line: int) -> "PromptItem":
-        """Return the item of a test."""
+    def make_item(self, name: str, test: Callable[..., None], line: int) -> "PromptItem":
+        """Return the pytest item that runs *test*."""
         return PromptItem.from_parent(self, name=name, callobj=test, line=line)
 
-    def case_items(self, prompt: CompiledPrompt, check: RenderingCheck) -> "Iterator[PromptItem]":
-        """Yield the items of the cases of a prompt."""
+    def make_case_items(self, prompt: CompiledPrompt, check: RenderingCheck) -> "Iterator[PromptItem]":
+        """Yield an item for each case of a prompt."""
         for case in prompt.saved():
             test = _make_case_test(prompt, case, check)
-            yield self.item(f"{prompt.name}[{case.name}]", test, case.location.line)
+            yield self.make_item(f"{prompt.name}[{case.name}]", test, case.location.line)
 
 
 class RecipeFile(CheckedFile):
     """
-    A recipe file.
+    The collector for a recipe file.
 
     Args:
         targets:
-            The targets to load together with the file.
+            The targets to load, which include the file.
 
         **more:
             Arguments of `pytest.File`.
@@ -470,7 +471,7 @@ class RecipeFile(CheckedFile):
 
     def collect(self) -> "Iterator[PromptItem]":
         """
-        Yield a test for each prompt and each of its cases, and one for diagnostics outside of prompts.
+        Yield a test for each prompt and each of its cases, and one for diagnostics not about a prompt.
 
         Raises:
             CollectError: If the targets cannot be loaded.
@@ -478,12 +479,12 @@ class RecipeFile(CheckedFile):
         self.report_to_syrupy()
         checked = self._check_targets()
         for result in checked.by_path.get(self.path.resolve(), ()):
-            yield self.item(result.name, make_result_test(result, checked.check_rendering), result.line)
+            yield self.make_item(result.name, make_result_test(result, checked.check_rendering), result.line)
             if result.compiled is not None:
-                yield from self.case_items(result.compiled, checked.check_rendering)
+                yield from self.make_case_items(result.compiled, checked.check_rendering)
 
     def _check_targets(self) -> CheckedFiles:
-        """Return the checked targets, which are loaded once."""
+        """Return the checked targets, which are loaded only once."""
         loaded = self.config.stash.setdefault(_CHECKED, {})
         if self._targets not in loaded:
             try:
@@ -495,13 +496,13 @@ class RecipeFile(CheckedFile):
 
 class PromptItem(pytest.Function):
     """
-    A test of one prompt, or of a file's diagnostics outside of prompts.
+    A test of a prompt, of a case, or of the diagnostics in a file that are not about a prompt.
 
-    Autouse fixtures apply to these tests as well.
+    Autouse fixtures apply to this test as well.
 
     Args:
         line:
-            The line where the prompt is defined; 0 for a file.
+            The line of the definition; 0 for a file.
 
         **more:
             Arguments of `pytest.Function`.
@@ -512,7 +513,7 @@ class PromptItem(pytest.Function):
         self._line = line
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:  # type: ignore[override]
-        """Return the error, without promptkit's own frames in the traceback."""
+        """Return the error to show, without promptkit's own frames in the traceback."""
         error = excinfo.value
         if isinstance(error, CheckError | ModuleNotFoundError):
             return str(error)
@@ -521,7 +522,7 @@ class PromptItem(pytest.Function):
         return super().repr_failure(excinfo)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Return the location of the prompt."""
+        """Return the location of the definition, as pytest reports it."""
         return self.path, max(self._line - 1, 0), self.name
 
 
@@ -529,7 +530,7 @@ def make_result_test(checked: CheckResult, check_rendering: RenderingCheck) -> C
     """
     Return a test that fails if *checked* has diagnostics.
 
-    If *checked* has a compiled prompt, the test also renders it, and requires no diagnostics of renderings.
+    If *checked* has a compiled prompt, the test also renders it, and fails if a rendering has diagnostics.
     """
 
     def test() -> None:
@@ -554,9 +555,9 @@ def _make_case_test(
     prompt: CompiledPrompt, case: Case, check_rendering: RenderingCheck
 ) -> Callable[..., None]:
     """
-    Return a test that a case raises its expected error or, without one, renders without diagnostics.
+    Return a test that a case raises the error it expects or, if it expects none, renders without diagnostics.
 
-    With syrupy, the test also compares the rendering with its snapshot.
+    If syrupy is installed, the test also compares the rendering with its snapshot.
     """
 
     def test(request: pytest.FixtureRequest) -> None:

@@ -1,4 +1,4 @@
-"""``pytest --promptkit --promptkit-server``: a test for each prompt and each case of a server."""
+"""``pytest --promptkit --promptkit-server``: a test for each of a server's prompts and each of its cases."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -25,17 +25,22 @@ from promptkit.testing.collection import (
 
 def collect_server_cases(config: pytest.Config) -> None:
     """
-    Make pytest collect only the ``cases.toml`` of a server's prompts, in the folder where pytest was started.
+    Make pytest collect only the cases of a server's prompts.
+
+    The cases are in ``cases.toml``, in the folder where pytest was started.
 
     Raises:
-        UsageError: If an option is invalid, or the folder has no ``cases.toml``.
+        UsageError: If an option is invalid, or if the folder does not contain ``cases.toml``.
     """
     file = config.invocation_params.dir / CASES_FILE
     if not config.getoption("promptkit"):
         msg = "--promptkit-server requires --promptkit"
         raise pytest.UsageError(msg)
     if not file.is_file():
-        msg = f"--promptkit-server tests the cases in {CASES_FILE}, but there is none in {str(file.parent)!r}"
+        msg = (
+            f"--promptkit-server tests the cases in {CASES_FILE}, but {str(file.parent)!r} does not contain "
+            "that file"
+        )
         raise pytest.UsageError(msg)
     try:
         configured_checks(config)
@@ -47,7 +52,7 @@ def collect_server_cases(config: pytest.Config) -> None:
 
 
 def cases_file(path: Path, parent: pytest.Collector) -> "ServerFile | None":
-    """Return the collector of ``cases.toml``; None for any other file."""
+    """Return the collector for ``cases.toml``; None for any other file."""
     is_cases = path == parent.config.invocation_params.dir / CASES_FILE
     return ServerFile.from_parent(parent, path=path) if is_cases else None
 
@@ -58,11 +63,11 @@ def _address(config: pytest.Config) -> Any:
 
 
 class ServerFile(CheckedFile):
-    """The file with the cases of a server's prompts. The server runs until the end of the session."""
+    """A file with cases for the prompts of a server, which runs until the end of the session."""
 
     def collect(self) -> Iterator[PromptItem]:
         """
-        Yield a test for each prompt and each of its cases, and one for the diagnostics of the server itself.
+        Yield a test for each prompt and each of its cases, and one for diagnostics about the server itself.
 
         Raises:
             CollectError: If the server cannot be reached, or the cases are invalid.
@@ -78,9 +83,9 @@ class ServerFile(CheckedFile):
 
         check = make_rendering_check(checks, known)
         for name, diagnostics in by_name.items():
-            yield self.item(name, make_result_test(CheckResult(name, 0, diagnostics), check), 0)
+            yield self.make_item(name, make_result_test(CheckResult(name, 0, diagnostics), check), 0)
         for prompt in catalog.prompts:
-            yield from self.case_items(prompt, check)
+            yield from self.make_case_items(prompt, check)
 
     def _connect(self) -> Catalog:
         stack = ExitStack()

@@ -1,10 +1,11 @@
 """
 The pytest plugin: fixtures, a test for each prompt, and short reports of failed tests.
 
-The plugin also makes the root of a test's project importable if that project has prompts.
+The plugin also makes the modules in the root folder of a test's project importable if the project has
+prompts.
 
 Wherever promptkit is installed, every pytest run loads this module. Therefore, it imports other modules only
-when they are needed.
+when it needs them.
 """
 
 import os
@@ -22,9 +23,9 @@ from promptkit.files.reading import read_beginning
 from promptkit.loader.discovery import DEFAULT_FOLDERS, PROJECT_MARKERS, holds_recipes
 
 #: Matches promptkit's configuration in any table or key of a ``pyproject.toml``.
-_TABLE: Final = re.compile(rb"tool\.promptkit(?![\w-])")
+_CONFIGURATION: Final = re.compile(rb"tool\.promptkit(?![\w-])")
 
-#: The number of bytes read from a ``pyproject.toml``.
+#: The maximum number of bytes that are read from a ``pyproject.toml``.
 _MAX_BYTES: Final = 1 << 20
 
 
@@ -33,22 +34,22 @@ def make_importable(folder: Path) -> None:
     Make the modules of the project that contains *folder* importable if that project has prompts.
 
     A project has prompts if its ``pyproject.toml`` configures promptkit, or if there are recipes in *folder*
-    or in the root's ``recipes`` or ``prompts``.
+    or in the project's ``recipes`` or ``prompts`` folder.
     """
     if (root := _root_with_prompts(folder)) is not None:
         _add_to_path(root)
 
 
 def _add_to_path(root: str) -> None:
-    """Append a root to ``sys.path``, unless ``sys.path`` contains it."""
-    if root in sys.path:  # replaces a recipe finder's equal entry, which the finder would remove
+    """Append a root to ``sys.path``, unless ``sys.path`` already contains it."""
+    if root in sys.path:  # replace an equal entry of a recipe finder, because the finder would remove it
         sys.path[sys.path.index(root)] = root
     else:
         sys.path.append(root)  # last, so that it does not shadow other packages
 
 
 def root_of(folder: Path) -> Path:
-    """Return the nearest folder with a project marker, from *folder* upwards, or the parent of *folder*."""
+    """Return the nearest folder with a project marker, from *folder* upwards; if none has one, its parent."""
     for parent in (folder, *folder.parents):
         if any(_is_trusted(parent / marker, folder) for marker in PROJECT_MARKERS):
             return parent
@@ -56,7 +57,7 @@ def root_of(folder: Path) -> Path:
 
 
 def _is_trusted(marker: Path, folder: Path) -> bool:
-    """Return whether a marker exists and belongs to root, the folder's owner or the current user."""
+    """Return whether a marker exists and belongs to root, to the owner of *folder* or to the current user."""
     if not marker.exists():
         return False
     trusted = {0, folder.stat().st_uid, os.geteuid()} if hasattr(os, "geteuid") else {0}
@@ -71,10 +72,10 @@ def _root_with_prompts(folder: Path) -> str | None:
 
 @lru_cache
 def _has_prompts(root: Path) -> bool:
-    """Return whether a project configures promptkit or has a folder of recipes."""
+    """Return whether a project configures promptkit or has one of the default folders with recipes."""
     file = root / "pyproject.toml"
     with suppress(OSError):
-        if _TABLE.search(read_beginning(file, _MAX_BYTES)):
+        if _CONFIGURATION.search(read_beginning(file, _MAX_BYTES)):
             return True
     return any(holds_recipes(str(root / name)) for name in DEFAULT_FOLDERS)
 
@@ -92,15 +93,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--promptkit",
         action="store_true",
-        help="test every prompt: that it compiles without diagnostics, and renders with its examples "
-        "and with generated arguments",
+        help="test that every prompt compiles without diagnostics, and renders with its examples and with "
+        "generated arguments",
     )
-    # Projects often have an option --server of their own.
+    # Projects often have their own option --server.
     group.addoption(
         "--promptkit-server",
         metavar="COMMAND",
-        help="with --promptkit: test the prompts of an MCP server, a command or a URL, with the cases in "
-        "cases.toml",
+        help="with --promptkit: test the prompts of the MCP server with this command or URL, and the cases "
+        "in cases.toml",
     )
     for name, metavar in (("header", "NAME=VALUE"), ("env", "NAME[=VALUE]")):
         group.addoption(
@@ -108,12 +109,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             action="append",
             default=[],
             metavar=metavar,
-            help=f"the option --{name} of promptkit check --server",
+            help=f"with --promptkit-server: like --{name} of promptkit check --server",
         )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Find the server or the targets to test, from the command line or the configuration."""
+    """Find the server or the targets to test, on the command line or in the configuration."""
     if config.getoption("promptkit_server") is not None:
         from promptkit.testing.foreign_cases import collect_server_cases
 
@@ -125,7 +126,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Return the collector of a recipe file or of a server's cases; None if the file is not tested."""
+    """Return the collector for a recipe file or a server's cases; None if the file is not tested."""
     if parent.config.getoption("promptkit_server") is not None:
         from promptkit.testing.foreign_cases import cases_file
 
@@ -139,7 +140,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 @pytest.fixture(scope="module")
 def promptkit_catalog(request: pytest.FixtureRequest) -> "Catalog":
-    """The compiled prompts and resources of the project's target, with their diagnostics."""
+    """The compiled prompts and resources of the project's targets, with their diagnostics."""
     from promptkit.testing.collection import configured_catalog
 
     return configured_catalog(request.config, root_of(request.path.parent))
@@ -147,7 +148,7 @@ def promptkit_catalog(request: pytest.FixtureRequest) -> "Catalog":
 
 @pytest.fixture
 def promptkit_client(promptkit_catalog: "Catalog") -> "Iterator[Client]":
-    """A `promptkit.testing.Client` of the configured target, which must compile without errors."""
+    """A `promptkit.testing.Client` for the project's targets, which must compile without errors."""
     from promptkit.compiler.compilation import require_complete
     from promptkit.testing.client import Client
 
@@ -157,7 +158,7 @@ def promptkit_client(promptkit_catalog: "Catalog") -> "Iterator[Client]":
 
 @pytest.fixture
 def promptkit_snapshot(request: pytest.FixtureRequest) -> "SnapshotAssertion":
-    """A snapshot of a rendering, in one Markdown file per test; ``--snapshot-update`` writes it."""
+    """A snapshot of a rendering, in a Markdown file for each test. Write it with ``--snapshot-update``."""
     try:
         from promptkit.testing.snapshots import MarkdownSnapshots
     except ModuleNotFoundError as error:
@@ -170,11 +171,11 @@ def promptkit_snapshot(request: pytest.FixtureRequest) -> "SnapshotAssertion":
 def pytest_assertrepr_compare(
     config: pytest.Config, op: str, left: object, right: object
 ) -> list[str] | None:
-    """Show how the transcripts of workflows, messages or content differ, with whole lines for ``-vv``."""
+    """Show how the transcripts of workflows, messages or content differ; with ``-vv``, show whole lines."""
     if op not in ("==", "!=", "in", "not in") or "promptkit.language.content" not in sys.modules:
         return None
     if type(right).__module__.startswith("syrupy") or type(left).__module__.startswith("syrupy"):
-        return None  # syrupy shows the difference itself
+        return None  # syrupy itself shows the difference
     from promptkit.testing.transcripts import explain
 
     return explain(op, left, right, full=config.getoption("verbose") > 1)
@@ -186,7 +187,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") 
     if call.excinfo is None or item.config.getoption("fulltrace"):
         return
     if item.config.rootpath == Path(__file__).parents[2]:
-        return  # promptkit's own tests show its frames
+        return  # in promptkit's own tests, its frames are of interest
     if "promptkit.language.messages" in sys.modules:
         from promptkit.errors.tracebacks import drop_internal_frames
 
@@ -217,9 +218,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> None:
 
 
 def _find_named_folders(config: pytest.Config) -> Iterator[Path]:
-    """
-    Yield the folders of the command line's arguments, or the folder where pytest was started.
-    """
+    """Yield the folders that the command line names, or otherwise the folder where pytest was started."""
     start = config.invocation_params.dir
     for argument in getattr(config.known_args_namespace, "file_or_dir", None) or [start]:
         path = start / str(argument).partition("::")[0]

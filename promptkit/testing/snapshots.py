@@ -1,4 +1,4 @@
-"""Snapshots of renderings: one readable Markdown file each, managed by syrupy."""
+"""Snapshots of renderings, each stored as a readable Markdown file and managed by syrupy."""
 
 import os
 from hashlib import sha256
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 #: The maximum size of a snapshot in bytes.
 _MAX_BYTES: Final = 1 << 26
 
-#: The maximum length of a file name without its extension, in bytes. File systems allow 255 for both.
+#: The maximum length of a file name without its extension, in bytes. File systems allow 255 bytes in total.
 _MAX_STEM: Final = 200
 
 
 class RedactedTranscript(str):
-    """A transcript without secrets, which is stored without further escaping, unlike other text."""
+    """A transcript without secrets. Unlike other text, it is stored without being escaped again."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
     """
     A syrupy extension that stores each snapshot as a transcript in a separate Markdown file.
 
-    Media appear as their type, size and digest. Different workflows have files that differ visibly.
+    Media are shown by type, size and digest. The files of different workflows differ visibly.
     """
 
     _write_mode = WriteMode.TEXT
@@ -51,14 +51,14 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
 
     def serialize(self, data: Any, **_: Any) -> str:
         """
-        Return the file contents for a workflow, a message, content or text.
+        Return the content of the file for a workflow, a message, content or text.
 
         Args:
             data:
-                The rendering.
+                The rendering or text.
 
             **_:
-                syrupy's options for other data.
+                syrupy's options for other kinds of data.
 
         Raises:
             TypeError: If *data* has a different type.
@@ -80,8 +80,8 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
         """
         Return the name of a snapshot's file, without its extension.
 
-        A digest is added if a file system could confuse the name with that of another test, because it
-        contains characters that file names cannot have, might differ only in case, or is too long.
+        A digest is added if the name contains characters that file names cannot contain, is too long, or
+        might differ from that of another test only in case.
         """
         stem = super().get_snapshot_name(test_location=test_location, index=index)
         name = super(SingleFileSnapshotExtension, cls).get_snapshot_name(
@@ -96,14 +96,14 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
 
     @classmethod
     def matches_test_location(cls, *, test_location: "PyTestLocation", snapshot_location: str) -> bool:
-        """Return whether a file is a snapshot of a test, including file names with a digest."""
-        own = cls.get_location(test_location=test_location, index=0)
-        return snapshot_location == own or super().matches_test_location(
+        """Return whether a file is a snapshot of a test. Its name can contain a digest."""
+        default_location = cls.get_location(test_location=test_location, index=0)
+        return snapshot_location == default_location or super().matches_test_location(
             test_location=test_location, snapshot_location=snapshot_location
         )
 
     def read_snapshot_data_from_location(self, *, snapshot_location: str, **_: Any) -> str | None:
-        """Return the text of a snapshot; None if it does not exist. Do not block if it is a pipe."""
+        """Return the text of a snapshot; None if it does not exist. Never block, even if it is a pipe."""
         try:
             return _read_snapshot(snapshot_location)
         except FileNotFoundError:
@@ -111,7 +111,7 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
 
     @classmethod
     def write_snapshot_collection(cls, *, snapshot_collection: "SnapshotCollection", **_: Any) -> None:
-        """Write a snapshot. Refuse to write through symbolic links and pipes."""
+        """Write a snapshot. Raises OSError instead of writing to a symbolic link or a pipe."""
         text = next(iter(snapshot_collection)).data
         file = Path(snapshot_collection.location)
         Folder(file.parent, is_portable=False).write(file.name, str(text).encode())
@@ -127,17 +127,18 @@ def compare_with_snapshot(
     prompt: CompiledPrompt, case: Case, rendered: Workflow, snapshot: "SnapshotAssertion"
 ) -> str | None:
     """
-    Return an error message if a case differs from its snapshot; otherwise, or without a snapshot, None.
+    Return an error message if the rendering of a case differs from its snapshot; otherwise None.
 
-    With ``--snapshot-update``, the snapshot is written. Secrets are redacted. In continuous integration
-    (``CI`` is set), a case without a snapshot is an error if other cases of its file have snapshots.
+    With ``--snapshot-update``, the snapshot is written, with secrets redacted. A case without a snapshot is
+    not compared. In continuous integration (``CI`` is set), it is an error if other cases in its file have
+    snapshots.
     """
     file = Path(snapshot.extension.get_location(test_location=snapshot.test_location, index=0))
     label = f"prompt {prompt.name!r}: the case {case.name!r}"
     if not (snapshot.update_snapshots or os.path.lexists(file)):
         if "CI" in os.environ and any(file.parent.glob("*.md")):
             advice = f"write it with --snapshot-update, and commit {file}"
-            return f"{label} has no snapshot, but other cases of its file have one: {advice}"
+            return f"{label} has no snapshot, but other cases in its file have one: {advice}"
         return None
     text = RedactedTranscript(Redactor.of(prompt.arguments, case.sent()).redacted(transcript(rendered)))
     try:

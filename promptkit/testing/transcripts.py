@@ -1,4 +1,4 @@
-"""Transcripts of messages, as snapshots store them, and diffs of transcripts for pytest."""
+"""Transcripts of messages, which snapshots store, and diffs of transcripts, which pytest shows."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -14,21 +14,21 @@ from promptkit.language.messages import Message, Workflow
 from promptkit.language.text import Text
 from promptkit.language.validation import describe
 
-#: A rendering or a part of one.
-Turns: TypeAlias = Workflow | Message | Content
+#: A rendering, or a part of one.
+RenderingPart: TypeAlias = Workflow | Message | Content
 
-#: Attributes that content of every type can have, and that its text does not show.
+#: Attributes that any content can have and that its text does not show.
 _ANNOTATIONS: Final = ("audience", "priority", "last_modified")
 
-#: A line that starts like the head of a message.
+#: The start of a line that looks like the head of a message.
 _HEAD: Final = re.compile(r"\\*\[(?:user|assistant|system)\]")
 
-#: Whitespace that files, editors and formatters change, and the symbols to show instead. This is any line
-#: ending but a line feed, spaces and tabs at the end of a line, and a line feed at the end of the text.
+#: Whitespace that editors, formatters or version control change, and the symbols that replace it: any line
+#: ending except the line feed, the last space or tab of a line, and a line feed at the end of the text.
 _LINE_ENDS: Final = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _SYMBOLS: Final = dict(zip(f"{_LINE_ENDS} \t\n", "␍␋␌␜␝␞␤↵¶␠␉␊", strict=True))
 _BACKSLASHES: Final = r"(?<!\\)(\\*+)"
-_SHOWN: Final = re.compile(rf"{_BACKSLASHES}([{_LINE_ENDS}{''.join(_SYMBOLS.values())}]|[ \t](?=\n|\Z))")
+_WHITESPACE: Final = re.compile(rf"{_BACKSLASHES}([{_LINE_ENDS}{''.join(_SYMBOLS.values())}]|[ \t](?=\n|\Z))")
 _LAST_LINE_FEED: Final = re.compile(rf"{_BACKSLASHES}(\n)\Z")
 
 
@@ -41,37 +41,38 @@ class Line(NamedTuple):
             The line.
 
         turn:
-            A readable label of its message; ``""`` for content outside messages.
+            A readable label for the message that contains the line; ``""`` if no message contains it.
     """
 
     text: str
     turn: str = ""
 
 
-def transcript(value: Turns) -> str:
+def transcript(value: RenderingPart) -> str:
     """
     Return a transcript of *value*. Unequal workflows have different transcripts.
 
-    A content line that starts like a message head, such as ``[user]``, gets a leading backslash. Whitespace
-    is replaced as in `visible_whitespace`.
+    A line of content that starts like the head of a message, such as ``[user]``, gets a leading backslash.
+    Whitespace is replaced as in `visible_whitespace`.
     """
     messages: Iterable[Any] = value.shown if isinstance(value, Workflow) else [value]
-    text = "\n\n".join("\n".join(line.text for line in lines_of(message)) for message in messages)
+    text = "\n\n".join("\n".join(line.text for line in transcript_lines(message)) for message in messages)
     return _LAST_LINE_FEED.sub(_replace_symbol, text)
 
 
 def visible_whitespace(text: str) -> str:
     """
-    Replace whitespace that editors and formatters change with symbols, such as ``␍`` for a carriage return.
+    Replace some whitespace with symbols, such as ``␍`` for a carriage return.
 
-    The replaced characters are line endings except the line feed, the last space or tab of a line (``␠``,
-    ``␉``), and the line feed at the end of the text (``␊``). A symbol in *text* gets a leading backslash.
+    The replaced characters are those that editors and formatters change: line endings except the line feed,
+    the last space or tab of a line (``␠``, ``␉``), and the line feed at the end of the text (``␊``). A symbol
+    in *text* gets a leading backslash.
     """
     return _LAST_LINE_FEED.sub(_replace_symbol, _show_whitespace(text))
 
 
 def _show_whitespace(text: str) -> str:
-    return _SHOWN.sub(_replace_symbol, text)
+    return _WHITESPACE.sub(_replace_symbol, text)
 
 
 def _replace_symbol(match: re.Match[str]) -> str:
@@ -91,7 +92,7 @@ def _is_message_list(value: object) -> bool:
     return all(isinstance(item, Message) for item in value)
 
 
-def lines_of(value: Any) -> Iterator[Line]:
+def transcript_lines(value: Any) -> Iterator[Line]:
     """Yield the lines of a workflow, a message, content, a list or tuple of messages, or any other value."""
     if isinstance(value, Workflow) and value.system is not None:
         yield from _content_lines(value.system, "[system]", "the system part")
@@ -112,16 +113,16 @@ def _message_lines(message: Message, turn: str) -> Iterator[Line]:
 
 
 def _content_lines(content: Content, head: str, turn: str) -> Iterator[Line]:
-    """Yield a line with *head* and the attributes that the text does not show, then the escaped text."""
+    """Yield a line with *head* and the attributes that the text does not show, then the lines of the text."""
     details = ((name, getattr(content, name)) for name in (*_ANNOTATIONS, *_hidden_fields(content)))
-    attributes = (f"{name}={_value(value)}" for name, value in details if value not in (None, ()))
+    attributes = (f"{name}={_format_value(value)}" for name, value in details if value not in (None, ()))
     yield Line(" ".join([head, *attributes]), turn)
     for line in str(content).split("\n"):
         yield Line(_show_whitespace(f"\\{line}" if _HEAD.match(line) else line), turn)
 
 
 def _hidden_fields(content: Content) -> tuple[str, ...]:
-    """Return the fields that the text of the content omits or shows ambiguously."""
+    """Return the names of the fields that the text of *content* omits or shows ambiguously."""
     if isinstance(content, EmbeddedResource):
         return ("mime_type",)
     if isinstance(content, ResourceLink):
@@ -130,26 +131,27 @@ def _hidden_fields(content: Content) -> tuple[str, ...]:
     return ()
 
 
-def _value(value: object) -> str:
-    """Format a value, with the same result for equal values."""
+def _format_value(value: object) -> str:
+    """Format a value. Equal values have the same result."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     return repr(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
-#: The maximum length of a line, and the length of the context before a difference in the line, in characters.
+#: The maximum length of a line, and how much of it is shown before a difference, in characters.
 _MAX_LINE: Final = 100
 _CONTEXT: Final = 40
 
-#: Maximum number of differences to label, because pytest shows only eight lines of an explanation by default.
+#: The maximum number of differences to label. By default, pytest shows only eight lines of an explanation.
 _MAX_LABELLED: Final = 2
 
 
 def explain(operator: str, left: object, right: object, *, full: bool = False) -> list[str] | None:
     """
-    Explain why a comparison failed; return None unless it involves workflows, messages or content.
+    Explain why a comparison failed. Return None unless it involves workflows, messages or content.
 
-    *operator* is ``"=="``, ``"!="``, ``"in"`` or ``"not in"``. Long lines are truncated unless *full*.
+    *operator* is ``"=="``, ``"!="``, ``"in"`` or ``"not in"``. Long lines are truncated unless *full* is
+    true.
     """
     head = f"{type(left).__name__} {operator} {type(right).__name__}"
     if operator in ("in", "not in"):
@@ -158,22 +160,25 @@ def explain(operator: str, left: object, right: object, *, full: bool = False) -
     if not (has_transcript(left) or has_transcript(right)):
         return None
     if operator == "!=":
-        return [f"{head}: they are equal", *(_format_line(line.text, full=full) for line in lines_of(left))]
+        return [
+            f"{head}: they are equal",
+            *(_format_line(line.text, full=full) for line in transcript_lines(left)),
+        ]
     hint = _suggest_comparison(left, right)
     differ = "the transcripts differ (- right, + left)"
     head = f"{head}: values of these types are never equal: compare {hint}" if hint else f"{head}: {differ}"
-    return [head, *_diff_lines([*lines_of(right)], [*lines_of(left)], full=full)]
+    return [head, *_diff_lines([*transcript_lines(right)], [*transcript_lines(left)], full=full)]
 
 
 def format_differences(head: str, old: str, new: str) -> str:
-    """Return a line-by-line diff of *old* and *new*, under *head*."""
+    """Return a line-by-line diff of *old* and *new*, below *head*."""
     old_lines, new_lines = list(map(Line, old.splitlines())), list(map(Line, new.splitlines()))
     return "\n".join([head, *_diff_lines(old_lines, new_lines, full=True)])
 
 
 def _explain_search(operator: str, text: object, turns: object, *, full: bool) -> list[str]:
-    """Explain a failed search, with all lines for ``in`` or the matching lines for ``not in``."""
-    lines = [line.text for line in lines_of(turns)]
+    """Explain why a search failed. Show all lines for ``in``, or the matching lines for ``not in``."""
+    lines = [line.text for line in transcript_lines(turns)]
     matching = [line for line in lines if str(text) in line]
     outcome = (
         "its text contains this string" if operator == "not in" else "its text does not contain this string"
@@ -184,9 +189,7 @@ def _explain_search(operator: str, text: object, turns: object, *, full: bool) -
 
 
 def _suggest_comparison(left: object, right: object) -> str | None:
-    """
-    Suggest a different comparison if values of these types are never equal; otherwise return None.
-    """
+    """Suggest a different comparison if the values have types that are never equal; otherwise return None."""
     if all(isinstance(value, Workflow | Message) for value in (left, right)):
         return None
     if isinstance(left, type(right)) or isinstance(right, type(left)):
@@ -196,7 +199,7 @@ def _suggest_comparison(left: object, right: object) -> str | None:
 
 
 def _diff_lines(old: list[Line], new: list[Line], *, full: bool) -> Iterator[str]:
-    """Yield the lines that differ, labelled by message if there are few differences, or with *full*."""
+    """Yield the lines that differ. Label them by message if there are only a few, or if *full* is true."""
     matcher = SequenceMatcher(None, [line.text for line in old], [line.text for line in new])
     changes = [opcode for opcode in matcher.get_opcodes() if opcode[0] != "equal"]
     for _, i, j, k, m in changes:
@@ -212,7 +215,11 @@ def _diff_lines(old: list[Line], new: list[Line], *, full: bool) -> Iterator[str
 
 
 def _format_line(line: str, cut: int = 0, *, full: bool = False) -> str:
-    """Return a line, as its repr if it has invisible characters. If it is too long, start at *cut*."""
+    """
+    Return a line, or its repr if it contains invisible characters.
+
+    Unless *full* is true, a line that is too long is truncated and starts at index *cut*.
+    """
     if not full and len(line) > _MAX_LINE:
         tail = line[cut:]
         ellipsis = "…" if len(tail) > _MAX_LINE else ""

@@ -42,7 +42,7 @@ def build(*parameters):
     """Return the arguments for valid parameters."""
     report = Report("prompt 'review'", LOCATION)
     arguments = compile_arguments("review", Signature(parameters), report)
-    assert report.found == []
+    assert report.diagnostics == []
     return arguments
 
 
@@ -433,7 +433,7 @@ class TestCompile:
 
         arguments = compile_arguments("review", Signature((Parameter("a", annotation),)), report)
 
-        (diagnostic,) = report.found
+        (diagnostic,) = report.diagnostics
         assert diagnostic.rule is Rule.UNSUPPORTED_TYPE
         assert diagnostic.message == f"prompt 'review': no client can fill parameter 'a' of type {name}"
         assert diagnostic.hint.startswith(hint)
@@ -480,7 +480,7 @@ class TestCompile:
 
         compile_arguments("review", Signature((Parameter("a", annotation, default),)), report)
 
-        (diagnostic,) = report.found
+        (diagnostic,) = report.diagnostics
         assert diagnostic.rule is Rule.INVALID_DEFAULT
         assert diagnostic.message.startswith(f"prompt 'review': parameter 'a' has {message}")
         assert diagnostic.hint == hint
@@ -491,7 +491,7 @@ class TestCompile:
 
         compile_arguments("review", Signature((Parameter("a", int, "hunter2", Arg(secret=True)),)), report)
 
-        (diagnostic,) = report.found
+        (diagnostic,) = report.diagnostics
         assert "hunter2" not in diagnostic.message
 
     @pytest.mark.parametrize(
@@ -512,7 +512,7 @@ class TestCompile:
 
         compile_arguments("review", Signature((Parameter("a", annotation, default, arg),)), report)
 
-        (diagnostic,) = report.found
+        (diagnostic,) = report.diagnostics
         assert (diagnostic.rule, diagnostic.hint) == (
             Rule.BAD_METADATA,
             "remove the unpaired surrogate",
@@ -543,7 +543,7 @@ class TestCompile:
 
         compile_arguments("review", Signature(parameters), report)
 
-        assert [diagnostic.rule for diagnostic in report.found] == [
+        assert [diagnostic.rule for diagnostic in report.diagnostics] == [
             Rule.UNSUPPORTED_TYPE,
             Rule.INVALID_DEFAULT,
             Rule.UNSUPPORTED_TYPE,

@@ -140,7 +140,7 @@ class TestCheck:
             ]
 
         in_source = [
-            (14, "PK230", f"case 'fine': another one at {folder.name}/faulty.py:9 has this name"),
+            (14, "PK230", f"case 'fine': the case at {folder.name}/faulty.py:9 has the same name"),
             (15, "PK230", "case 'wrong': parameter 'number' takes int, not a str ('x')"),
         ]
         assert check() == in_source

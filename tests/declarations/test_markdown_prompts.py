@@ -395,7 +395,7 @@ class TestDiagnostics:
             (
                 "---\narguments:\nword: x\n---\n{{word}}",
                 "the front matter has keys that promptkit ignores: word",
-                "indent word below 'arguments:' if an argument is meant",
+                "if you meant an argument, indent word below 'arguments:'",
             ),
         ],
     )

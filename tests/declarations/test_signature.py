@@ -23,7 +23,7 @@ def read(function, **names):
     """Return the signature of a function that must have no errors."""
     report = Report("prompt 'f'", HERE)
     signature = read_signature(function, names, report)
-    assert report.found == []
+    assert report.diagnostics == []
     return signature
 
 
@@ -31,7 +31,7 @@ def read_with_diagnostics(function, **names):
     """Return the names of the accepted parameters and the diagnostics."""
     report = Report("prompt 'f'", HERE)
     signature = read_signature(function, names, report)
-    return [parameter.name for parameter in signature.parameters], report.found
+    return [parameter.name for parameter in signature.parameters], report.diagnostics
 
 
 def read_parameter(annotation=str, doc=None):

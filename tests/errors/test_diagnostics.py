@@ -360,7 +360,7 @@ def test_a_diagnostic_is_located(tmp_path):
     for part in (None, "a", there):
         report.add(Rule.BAD_NAME, "is bad", "fix it", part)
 
-    assert report.found == [
+    assert report.diagnostics == [
         Diagnostic(Rule.BAD_NAME, "prompt 'f': is bad", "fix it", location, Owner("prompt 'f'", here))
         for location in (here, Location(str(file), 1, 7, 8), there)
     ]

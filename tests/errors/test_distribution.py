@@ -10,8 +10,8 @@ from promptkit.errors.distribution import (
     install_command,
     needed_by,
     other_package_hint,
-    pip,
-    quoted,
+    pip_command,
+    quote_for_shell,
 )
 
 WHEEL = "file:///tmp/it's/mcp_promptkit-0.1.0-py3-none-any.whl"
@@ -67,8 +67,8 @@ class TestInstallCommand:
         """Without pip, as in environments of uv, the command uses uv with an explicit interpreter."""
         monkeypatch.setattr("promptkit.errors.distribution.find_spec", lambda _: None)
 
-        assert pip() == f"uv pip install --python {quoted(sys.executable)}"
-        assert pip("uninstall", python="python") == "uv pip uninstall --python python"
+        assert pip_command() == f"uv pip install --python {quote_for_shell(sys.executable)}"
+        assert pip_command("uninstall", python="python") == "uv pip uninstall --python python"
 
 
 class TestOtherPackage:
@@ -81,8 +81,8 @@ class TestOtherPackage:
         install("promptkit")
 
         assert other_package_hint() == (
-            "another project's package, promptkit 9.9, is installed where this promptkit is imported from: "
-            f"{pip('uninstall')} promptkit, then {install_command()} --force-reinstall"
+            "another project's package, promptkit 9.9, is also installed, and has the same import name: "
+            f"run {pip_command('uninstall')} promptkit, and then {install_command()} --force-reinstall"
         )
 
     @pytest.mark.parametrize(
@@ -110,7 +110,9 @@ class TestOtherPackage:
         result = run_command(folder, "list", str(recipes(one="")))
 
         assert (result.returncode, result.stdout) == (2, "")
-        assert result.stderr.startswith("promptkit: another project's package, promptkit 9.9, is installed")
+        assert result.stderr.startswith(
+            "promptkit: another project's package, promptkit 9.9, is also installed"
+        )
 
 
 def run_command(folder, *words):

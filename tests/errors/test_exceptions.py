@@ -65,7 +65,7 @@ EXAMPLES = {
     ),
     "MissingClientCapabilityError": (
         MissingClientCapabilityError("elicitation"),
-        "the client does not declare 'elicitation', which is required here",
+        "the request requires the capability 'elicitation', which the client does not declare",
     ),
     "ResultError": (
         ResultError("prompt 'review' returned an int (5)"),
@@ -382,7 +382,7 @@ class TestDiagnostic:
 
         report.add(MISSING.rule, "parameter 'diff' has no annotation", MISSING.hint)
 
-        assert report.found == [MISSING]
+        assert report.diagnostics == [MISSING]
 
     def test_locations_sort_by_file_and_line(self):
         """Locations are sorted by file, then numerically by line."""

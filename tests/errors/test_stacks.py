@@ -191,7 +191,7 @@ def test_an_installed_file_can_be_the_authors():
     thread = threading.Thread(target=names["waits"], args=(event,))
     thread.start()
 
-    frame = wait_for(lambda: authors_line(thread.ident, own=file), 3)
+    frame = wait_for(lambda: authors_line(thread.ident, own_file=file), 3)
 
     assert (frame.file, authors_line(thread.ident)) == (file, None)
     event.set()

@@ -47,7 +47,7 @@ class TestPaths:
         """Absolute paths, `..`, and names that another system reads differently are rejected."""
         with pytest.raises(OSError, match="not a plain path"):
             check_plain(path)
-        for call in (folder.read, folder.remove, folder.open_for_reading, folder.status):
+        for call in (folder.read, folder.remove, folder.open_for_reading, folder.lstat):
             with pytest.raises(OSError, match="not a plain path"):
                 call(*((path, 10) if call == folder.read else (path,)))
         with pytest.raises(OSError, match="not a plain path"):
@@ -207,7 +207,7 @@ def test_missing_file(tmp_path):
     folder = Folder(tmp_path, "a/b")
 
     assert not folder.exists()
-    assert folder.status("c/d") is None
+    assert folder.lstat("c/d") is None
     assert folder.digest("c", 10) is None
     folder.create()
     assert folder.exists()

@@ -3,7 +3,7 @@ import stat
 
 import pytest
 
-from promptkit.files.reading import is_foreign, may_exist, read_regular_file
+from promptkit.files.reading import has_untrusted_owner, may_exist, read_regular_file
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
 as_root = pytest.mark.skipif(
@@ -43,7 +43,7 @@ class TestRead:
 class TestForeign:
     def test_own_files_and_missing_files(self, tmp_path):
         """The user's own files, root's files and missing files are not foreign."""
-        assert [is_foreign(path) for path in (tmp_path, "/", tmp_path / "no", "\0")] == [False] * 4
+        assert [has_untrusted_owner(path) for path in (tmp_path, "/", tmp_path / "no", "\0")] == [False] * 4
 
     @as_root
     def test_file_of_another_user(self, tmp_path, monkeypatch):
@@ -53,12 +53,12 @@ class TestForeign:
         file.touch()
         os.chown(file, 1234, 1234)
 
-        assert is_foreign(file)
-        assert is_foreign(file, trusted_folder=tmp_path)
+        assert has_untrusted_owner(file)
+        assert has_untrusted_owner(file, trusted_folder=tmp_path)
         os.chown(tmp_path, 1234, 1234)
-        assert not is_foreign(file, trusted_folder=tmp_path)
+        assert not has_untrusted_owner(file, trusted_folder=tmp_path)
         monkeypatch.setenv("SUDO_UID", "1234")
-        assert not is_foreign(file)
+        assert not has_untrusted_owner(file)
 
     @as_root
     def test_link_of_another_user(self, tmp_path, monkeypatch):
@@ -68,7 +68,7 @@ class TestForeign:
         (tmp_path / "link").symlink_to("file")
         os.lchown(tmp_path / "link", 1234, 1234)
 
-        assert is_foreign(tmp_path / "link")
+        assert has_untrusted_owner(tmp_path / "link")
 
 
 class TestMayExist:

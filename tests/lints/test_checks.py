@@ -2,7 +2,7 @@
 
 import pytest
 
-from promptkit.errors.rules import WARNINGS, Rule, rule_of
+from promptkit.errors.rules import WARNINGS, Rule, find_ignorable_rule
 
 HEAD = "from promptkit import prompt\n\n@prompt\n"
 
@@ -84,7 +84,7 @@ class TestSuppression:
         ("comment", "hint"),
         [
             ("# promptkit: ignore[PK2077]", "unknown code 'PK2077'; did you mean 'PK207'?"),
-            ("# promptkit: ignore[zzz]", "unknown code 'zzz': write one that 'promptkit check' prints"),
+            ("# promptkit: ignore[zzz]", "unknown code 'zzz': use a code that 'promptkit check' prints"),
             ("# promptkit: ignore", "name the codes to ignore, as in # promptkit: ignore[PK207]"),
             ("# promptkit: ignore[]", "name the codes to ignore, as in # promptkit: ignore[PK207]"),
         ],
@@ -105,7 +105,7 @@ def test_suppressible_rules(rule):
     ignorable += ["PK230"]
     ignorable += ["PK605", "PK606", "PK801", "PK802", "PK803"]
     if rule in WARNINGS or rule.value in ignorable:
-        assert rule_of(rule.value) is rule
+        assert find_ignorable_rule(rule.value) is rule
     else:
         with pytest.raises(ValueError, match="is an error"):
-            rule_of(rule.value)
+            find_ignorable_rule(rule.value)

@@ -46,7 +46,7 @@ def check_body(collect_diagnostics):
     return check_body
 
 
-FIRST_ALONE = "but some clients use only the first one"
+FIRST_ALONE = "but some clients use only the first message"
 
 
 class TestSystem:

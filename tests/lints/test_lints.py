@@ -58,8 +58,8 @@ class TestFunctionsWithoutContent:
     @pytest.mark.parametrize(
         ("body", "located_text", "hint"),
         [
-            ("user(diff)", "user(diff)", "put 'return' before this line"),
-            ("f'Review {diff}.'", "f'Review {diff}.'", "put 'return' before this line"),
+            ("user(diff)", "user(diff)", "start this line with 'return'"),
+            ("f'Review {diff}.'", "f'Review {diff}.'", "start this line with 'return'"),
             ("print(diff)", "print(diff)", "return the text: clients do not see printed text"),
             ("text = diff", "silent", "return text or messages, or yield them"),
             ("'A docstring.'", "silent", "return text or messages, or yield them"),

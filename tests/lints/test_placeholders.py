@@ -174,7 +174,7 @@ def test_matching_values_are_not_reported(call, check_body):
             'fill(f"{{#code}}\\n{note}\\n{{/code}}", code=code)',
             Rule.UNKNOWN_PLACEHOLDER,
             "the text has no placeholder {{code}}",
-            "an f-string turns {{#code}} into {#code}: remove the prefix f",
+            "an f-string turns {{#code}} into {#code}: remove the f prefix",
         ),
         (
             'fill(f"{{code?}} {GUIDE}", code=code, x=1)',

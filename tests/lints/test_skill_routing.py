@@ -174,5 +174,5 @@ def test_listing():
     assert [*lint_listing(catalog, 60)] == []
     (diagnostic,) = lint_listing(catalog, 53)
     assert diagnostic.rule is Rule.LONG_LISTING
-    assert "2 skills have about 54 tokens, more than 53" in diagnostic.message
+    assert "2 skills have about 54 tokens, more than the limit of 53" in diagnostic.message
     assert [*lint_listing(Catalog(), 1)] == []

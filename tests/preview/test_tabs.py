@@ -120,9 +120,9 @@ class TestWire:
         received = []
 
         class Person(Client):
-            def _answer(self, params):
+            def _fill_in(self, params):
                 received.append(params)
-                return super()._answer(params)
+                return super()._fill_in(params)
 
         with Person(asking, revision=date, answers={}) as client, pytest.raises(ProtocolError):
             client.request("prompts/get", {"name": "asking"})

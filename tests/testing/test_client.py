@@ -168,13 +168,13 @@ class TestMethods:
             return "It can."
 
         assert Client(needy, answers={}).get_prompt("needy").text == "It can."
-        with pytest.raises(ProtocolError, match="does not declare 'elicitation'") as caught:
+        with pytest.raises(ProtocolError, match="capability 'elicitation', which the client") as caught:
             Client(needy).get_prompt("needy")
         assert (caught.value.code, caught.value.data) == (
             -32021,
             {"requiredCapabilities": {"elicitation": {}}},
         )
-        with pytest.raises(ProtocolError, match="does not declare 'elicitation'"):
+        with pytest.raises(ProtocolError, match="capability 'elicitation', which the client"):
             Client(needy, tools=True).call_tool("needy")
         with pytest.raises(MissingClientCapabilityError):
             needy.render()

@@ -321,7 +321,7 @@ class TestCases:
         result = run("--promptkit", "recipes")
         result.assert_outcomes(passed=3, failed=1)
         assert (
-            "the case 'long' has no snapshot, but other cases of its file have one: write it with"
+            "the case 'long' has no snapshot, but other cases in its file have one: write it with"
             in result.stdout.str()
         )
         monkeypatch.delenv("CI")

@@ -396,7 +396,7 @@ def no_sides(monkeypatch):
         ("link", "it is a link: replace it with a file"),
         ("folder", "it is a link: replace it with its target, or use the path of the target"),
         ("pipe", "it is not a regular file"),
-        ("hard link", "it has other hard links, whose content would change too"),
+        ("hard link", "it has other hard links, which would change as well"),
     ],
 )
 @pytest.mark.usefixtures("no_sides")

@@ -155,7 +155,7 @@ class TestFileProperties:
             (lambda file: file.chmod(0o444), "it is read-only: make it writable, or edit it yourself"),
             (
                 lambda file: os.link(file, file.with_name("too")),
-                "it has other hard links, which would no longer be the same file",
+                "it has other hard links, which would keep the old content: edit it yourself",
             ),
             (lambda file: (file.unlink(), file.mkdir()), "it is not a file"),
             (lambda file: (file.unlink(), file.symlink_to(file)), "it cannot be read: "),
