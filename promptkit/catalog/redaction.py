@@ -1,8 +1,8 @@
 """
 Redaction: hides the values of secret arguments in text that is shown or stored.
 
-A value is hidden in the form in which it was sent, in its converted form, and as Python, JSON, URLs and
-base64 spell it.
+A value is hidden in the form in which it was sent, in its converted form, and in the forms that it has in
+Python, JSON, URLs and base64.
 """
 
 import json
@@ -24,17 +24,17 @@ from promptkit.language.annotations import NO_DEFAULT
 from promptkit.types.kinds import plain
 from promptkit.types.unstructuring import json_of
 
-#: Replaces a secret.
+#: The text that replaces a secret.
 HIDDEN: Final = "<secret>"
 
-#: Any sequence of this many characters of a secret is hidden, wherever it is in the secret.
+#: Any part of a secret that has this many characters is hidden, wherever it is in the secret.
 STRETCH: Final = 8
 
-#: Minimum length of hidden strings. Otherwise, a secret "1" would hide every 1.
+#: Minimum length of a string to hide. Otherwise, the secret "1" would hide every 1.
 _SHORTEST: Final = 4
 
 #: Limits for hiding secrets in printed text: the number of recent requests, the characters per value, and the
-#: characters of all hidden strings together.
+#: total number of characters in all hidden strings.
 _MAX_REQUESTS: Final = 256
 _MAX_VALUE_CHARACTERS: Final = 16 * 1024
 _MAX_CHARACTERS: Final = 128 * 1024
@@ -46,12 +46,12 @@ _PROTOCOL_MEMBERS: Final = ("type", "role", "mimeType", "mime_type", "media_type
 @attrs.frozen
 class Redactor:
     """
-    Hides certain strings.
+    Replaces secret strings in text.
 
     Args:
         texts:
             The strings. Any `STRETCH` consecutive characters of a string are hidden; shorter strings are
-            hidden as a whole.
+            hidden only as a whole.
     """
 
     texts: frozenset[str] = attrs.field(default=frozenset(), repr=False)
@@ -78,7 +78,7 @@ class Redactor:
     @classmethod
     def of_values(cls, arguments: Arguments, values: Mapping[str, Any], *, read: bool = False) -> Self:
         """
-        Return a redactor for the secrets of one request, to apply to everything that is printed.
+        Return a redactor for the secrets of one request, for use on everything that is printed.
 
         The number of hidden strings is bounded, and no author's code is called to convert values.
 
@@ -90,7 +90,7 @@ class Redactor:
                 The values by name.
 
             read:
-                Whether *values* are already converted, instead of in the form that a client sends.
+                Whether *values* are already converted. Otherwise, they have the form that a client sends.
         """
         return cls(_secrets(arguments, values, _MAX_VALUE_CHARACTERS, read=read))
 
@@ -121,7 +121,7 @@ class Redactor:
 
 
 def _secrets(arguments: Arguments, values: Mapping[str, Any], limit: int, *, read: bool) -> frozenset[str]:
-    """Return the possible spellings of the secrets among *values*, and of their defaults."""
+    """Return all forms of the secret values among *values*, and of the defaults of secret arguments."""
     texts: set[str] = set()
     for name in arguments.secret:
         argument = arguments.by_name[name]
@@ -137,7 +137,7 @@ def _secrets(arguments: Arguments, values: Mapping[str, Any], limit: int, *, rea
 
 
 def _spellings(value: Any, limit: int, *, keys: bool) -> set[str]:
-    """Return the strings in a value as they are, and as Python, JSON, URLs and base64 spell them."""
+    """Return the strings in a value, unchanged and as they are written in Python, JSON, URLs and base64."""
     spellings: set[str] = set()
     for part in _parts(value, keys=keys):
         for text in (spelling[: max(limit, 0)] for spelling in _display_texts(part)):
@@ -177,7 +177,7 @@ def _display_texts(part: Any) -> list[str]:
 
 class RecentSecrets:
     """
-    The secrets of recent requests, which threads that prompts started might print later.
+    The secrets of recent requests, which threads started by prompts might still print later.
 
     Their number and size are bounded; the oldest are dropped.
     """
@@ -214,7 +214,7 @@ def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool =
             The values by name.
 
         read:
-            Whether *values* are already converted, instead of in the form that a client sends.
+            Whether *values* are already converted. Otherwise, they have the form that a client sends.
     """
     redactor = Redactor.of_values(arguments, values or {}, read=read)
     if redactor.texts:
@@ -239,5 +239,5 @@ def _redact(text: str, redactors: tuple[Redactor, ...]) -> str:
 
 
 def _iterate_windows(text: str) -> Iterator[str]:
-    """Return all sequences of `STRETCH` characters."""
+    """Return all sequences of `STRETCH` consecutive characters in *text*."""
     return (text[start : start + STRETCH] for start in range(len(text) - STRETCH + 1))

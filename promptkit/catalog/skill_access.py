@@ -28,7 +28,7 @@ SKILL_FORMS: Final[tuple[SkillForm, ...]] = ("tools", "prompts")
 FIND_SKILLS: Final = "find_skills"
 READ_SKILL: Final = "read_skill"
 
-#: The lengths to which skill descriptions are shortened, one after the other, until all descriptions fit.
+#: The lengths to which skill descriptions are shortened. Each is tried in turn until all descriptions fit.
 _WIDTHS: Final = (1024, 500, 250, 120, 60, 0)
 
 _FIND: Final = (
@@ -43,12 +43,12 @@ _TOOL: Final = Tool(read_only=True, idempotent=True, open_world=False, destructi
 
 
 def skill_tools(catalog: Catalog) -> dict[str, CompiledPrompt]:
-    """Return the tools that find and read the skills of a catalog, by name; none if there are no skills."""
+    """Return the tools that find and read a catalog's skills, keyed by tool name; empty without skills."""
     skills = label_skills(skill for skill in catalog.skills if skill.is_for_models)
     if not skills:
         return {}
-    query = "Keywords of the task, as in 'review security'. Without keywords, all skills match."
-    path = "The path of a file of the skill, as in 'references/words.md'"
+    query = "Keywords for the task, as in 'review security'. Without keywords, all skills match."
+    path = "The path of a file in the skill, as in 'references/words.md'"
     return {
         FIND_SKILLS: make_tool(
             FIND_SKILLS,
@@ -69,7 +69,7 @@ def skill_tools(catalog: Catalog) -> dict[str, CompiledPrompt]:
 
 
 def _describe_read_tool(skills: Mapping[str, CompiledSkill]) -> str:
-    """Return the description of the tool that reads skills, with as many skills as fit."""
+    """Return the description of the tool that reads skills, listing as many skills as fit."""
     for width in _WIDTHS:
         lines = [_line(label, skill.description, width) for label, skill in skills.items()]
         if len(text := "\n".join([f"{_READ} Skills:", *lines])) <= MAX_TOOL_DESCRIPTION:
@@ -87,7 +87,7 @@ def _line(label: str, description: str, width: int) -> str:
 
 
 def _find(skills: Mapping[str, CompiledSkill], query: str = "") -> str:
-    """Return the best matches for a query as JSON."""
+    """Return the skills that best match a query, as JSON."""
     entries = list(skills.items())
     numbers = best_matches([f"{label} {skill.description}" for label, skill in entries], query)
     matches = [
@@ -123,15 +123,15 @@ def with_skill_prompts(
     catalog: Catalog, is_offered: Callable[[CompiledSkill], bool] = lambda _: True
 ) -> Catalog:
     """
-    Return a catalog with a prompt for each skill, except for skills with the same name as a prompt.
+    Return the catalog with an added prompt for each skill, unless a prompt already has the skill's name.
 
     Args:
         catalog:
             The catalog.
 
         is_offered:
-            Returns whether to add a prompt for a skill. Skills that their authors reserve for models get no
-            prompt.
+            Returns whether to add a prompt for a skill. No prompt is added for skills that their authors
+            reserve for models.
     """
     prompts = [
         _prompt(label.replace("/", "-"), skill)
@@ -161,7 +161,7 @@ def _prompt(name: str, skill: CompiledSkill) -> CompiledPrompt:
 
 
 def _text(skill: CompiledSkill, task: str = "") -> Workflow:
-    """Return the text of a skill for a user's task, with the names of its other files."""
+    """Return a skill's text for a user's task, with the paths of the skill's other files."""
     body = skill.body.strip()
     parts = [body.replace(ARGUMENTS, task) if ARGUMENTS in body else body]
     if files := [file.path for file in skill.files[1:]]:
@@ -174,7 +174,7 @@ def _text(skill: CompiledSkill, task: str = "") -> Workflow:
 
 
 def without_skill_prompts(catalog: Catalog) -> Catalog:
-    """Return a catalog without the prompts that offer skills."""
+    """Return the catalog without the prompts that were added for skills."""
     prompts = [prompt for prompt in catalog.prompts if not _is_skill_prompt(prompt)]
     return Catalog(prompts, catalog.diagnostics, catalog.resources, catalog.skills)
 

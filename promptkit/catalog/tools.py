@@ -21,7 +21,7 @@ from promptkit.types.structuring import structurer
 
 class Tools:
     """
-    The tools that models can call, by name. Each tool is created on first use.
+    The tools that models can call, keyed by name. Each tool is created on first use.
 
     Args:
         catalog:
@@ -58,7 +58,7 @@ class Tools:
 
     @property
     def listed(self) -> Sequence[CompiledPrompt]:
-        """The tools, as clients list them: sorted by name, those for skills last."""
+        """The tools in the order in which clients list them: the added tools come after those for prompts."""
         prompts = callable_prompts(self._catalog)
         if self._search is None:
             return *(each for each in prompts if each.name not in self._others), *self._others.values()
@@ -77,7 +77,7 @@ class Tools:
 
     def prompt(self, name: str) -> CompiledPrompt:
         """
-        Return a prompt whose arguments are converted from JSON.
+        Return the prompt called *name* as a tool, whose arguments accept JSON values.
 
         Raises:
             UnknownToolError: If no prompt has this name, or it is not offered as a tool.
@@ -106,7 +106,7 @@ def _convert_to_tool(prompt: CompiledPrompt) -> CompiledPrompt:
 
 
 def _accept_json(argument: Argument) -> Argument:
-    """Return an argument whose reader accepts JSON values of its type, or the same values as text."""
+    """Return the argument with a reader that accepts JSON values of its type as well as text."""
     convert, read_text = structurer(argument.annotation), argument.reader.read
 
     def read(value: Any) -> Any:
@@ -120,10 +120,10 @@ def _accept_json(argument: Argument) -> Argument:
 
 class _ToolArguments(Arguments, frozen=True):
     """
-    Arguments of a tool.
+    The arguments of a tool.
 
-    Null and empty text are values where the schema allows them. Unknown arguments are ignored, because some
-    hosts add their own, such as the id of the call. A misspelt argument is still an error.
+    Null and empty strings are values where the schema allows them. Unknown arguments are ignored, because
+    some hosts add their own, such as the id of the call. A misspelt argument is still an error.
     """
 
     def _is_given(self, name: str, value: Any) -> bool:
@@ -154,14 +154,14 @@ _FIND_DESCRIPTION: Final = (
 )
 _GET_DESCRIPTION: Final = f"Return a prompt from {FIND}, rendered with its arguments: instructions to follow."
 
-_QUERY: Final = "Keywords of the task, as in 'review security'. Without keywords, all prompts match."
+_QUERY: Final = "Keywords for the task, as in 'review security'. Without keywords, all prompts match."
 _NAME: Final = f"The prompt's name, as {FIND} returns it"
-_ARGUMENTS: Final = "Its arguments by name, as in its schema"
+_ARGUMENTS: Final = "The prompt's arguments by name, as in its schema"
 
 
 def make_search_tools(prompts: Callable[[], Iterable[CompiledPrompt]]) -> dict[str, CompiledPrompt]:
     """
-    Return the tools that find and get prompts, by name.
+    Return the tools that find and get prompts, keyed by tool name.
 
     Args:
         prompts:
@@ -236,7 +236,7 @@ def make_tool(
 
 
 def _encode_matches(matches: list[CompiledPrompt]) -> str:
-    """Return the best matches as JSON."""
+    """Return the first `MAX_MATCHES` matches, as JSON."""
     entries = [_entry(prompt) for prompt in matches[:MAX_MATCHES]]
     return json.encode({"prompts": entries, "found": len(matches)}).decode()
 
