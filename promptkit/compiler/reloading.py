@@ -51,7 +51,7 @@ _CACHES: Final = {
     "promptkit.fragments.text": "clear_cache",
 }
 
-#: The same for the registered types. Old versions of recipes may still need these.
+#: The same for registered types, which old versions of recipes may still need.
 _TYPES: Final = {"promptkit.types.scalar_types": "remove_replaced_types"}
 
 
@@ -69,7 +69,7 @@ class Reloader:
             are loaded but not watched.
 
         report:
-            Called with each catalog whose diagnostics differ from those of the previous catalog.
+            Called with each new catalog that has diagnostics, if they differ from those of the previous one.
 
         lint:
             Yields the warnings for one file.
@@ -78,7 +78,7 @@ class Reloader:
             Whether to import case files as well.
 
         elicit:
-            The option `elicit` of prompts that do not set it.
+            The value of the option `elicit` for prompts that do not set it.
 
     Attributes:
         is_quiet:
@@ -115,7 +115,7 @@ class Reloader:
 
     @property
     def watches(self) -> bool:
-        """Whether there are files to watch: at least one target is not a module."""
+        """Whether there are files to watch, which is so if at least one target is not a module."""
         return bool(self._folders)
 
     def load(self) -> Catalog:
@@ -154,13 +154,13 @@ class Reloader:
 
     def close(self) -> None:
         """
-        Make the thread stop soon, without waiting for it. A hanging import does not keep the process alive.
+        Signal the thread to stop, without waiting for it. A hanging import does not keep the process alive.
         """
         self._stop.set()
         reads_once.clear()
 
     def _run(self) -> None:
-        """Watch the files until stopped. If they cannot be watched, poll them."""
+        """Watch the files until `close` is called. If they cannot be watched, poll them."""
         while not self._stop.is_set():
             self._is_watching = False
             try:
@@ -193,7 +193,7 @@ class Reloader:
 
     def _is_due(self, paths: Iterable[str]) -> bool:
         """
-        Return whether the recipes may have changed, either at one of the reported *paths* or unreported.
+        Return whether a reload is due: whether files may have changed, at the reported *paths* or elsewhere.
         """
         if not self._is_settled or any(self._current_files.concerns(path) for path in paths):
             return True
@@ -228,7 +228,7 @@ class Reloader:
         self, before: WatchedFiles, loaded: LoadedRecipes, files: Sequence[CompiledFile]
     ) -> bool:
         """
-        Record the files of a load. Return whether the files that the load read are unchanged since *before*.
+        Record the files of a load. Return whether the files that it read have not changed since *before*.
         """
         read = loaded.recipes.read
         # Old declarations may depend on files that their file no longer reads.
@@ -339,7 +339,7 @@ def _call(action: str, function: Callable[[Catalog], None], catalog: Catalog) ->
 
 
 def collect() -> None:
-    """Free the old versions that are no longer in use. This blocks all other threads."""
+    """Free old versions of the recipes that are no longer in use. This blocks all other threads."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()

@@ -44,7 +44,7 @@ from promptkit.loader.targets import (
     targets_of,
 )
 
-#: The conventional folder of skills, which is not part of their URIs.
+#: The conventional name of a folder of skills, which is not part of their URIs.
 _CONVENTION: Final = "skills"
 
 
@@ -67,9 +67,9 @@ def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
     try:
         locations, entered = paths_below(folder)
         read.update(locations.values(), entered)
-        if SKILL_FILE not in locations:  # in another case, or removed in the meantime
+        if SKILL_FILE not in locations:  # its name differs in case, or it was removed in the meantime
             msg = f"it has no file called exactly {SKILL_FILE!r}"
-            raise SkillError(msg, "add it, or rename the file in another case")  # noqa: TRY301 (reported below)
+            raise SkillError(msg, "add it, or correct the case of its name")  # noqa: TRY301 (reported below)
         files = read_files(locations, main_file.parent)
     except SkillError as error:
         report = Report(f"skill {main_file.parent.name!r}", Location(str(main_file)))
@@ -118,7 +118,7 @@ def load_markdown(
     """
     if not names:
         return [], set()
-    from promptkit.declarations.markdown_prompts import read_markdown_prompt  # few targets have these
+    from promptkit.declarations.markdown_prompts import read_markdown_prompt  # few targets need it
 
     loaded, read = list[LoadedFile](), list[Path]()
     for file in map(folder.joinpath, names):
@@ -136,7 +136,7 @@ T = TypeVar("T")
 
 
 def do_nothing(_: Path) -> None:
-    """Do nothing: the default for *before_import*."""
+    """Do nothing. This is the default for *before_import*."""
 
 
 class FolderImport:
@@ -148,15 +148,15 @@ class FolderImport:
             The finder of the folder's modules, which form one package.
 
         names:
-            The paths of the recipe files within it, sorted.
+            The paths of the recipe files within the folder, sorted.
 
         before_import:
             Called with each file before it is imported. If it raises, the file is not imported, and the
             exception is reported as an error of the file.
 
         explicit_names:
-            The files that are targets themselves, each with the name of the object to load; ``""`` means all
-            objects. Such a file also serves all prompts that it imports, from any module.
+            The files that are themselves targets, each with the name of the object to load; ``""`` means all
+            objects. Such a file also serves all prompts that it imports from other modules.
 
         files:
             All files of the folder, if the folder is the target; otherwise None.
@@ -165,8 +165,8 @@ class FolderImport:
             See `promptkit.loader.packages.import_package`.
 
         skills:
-            Folders that were skills in an earlier load. A folder that briefly has no ``SKILL.md`` still
-            counts as a skill, so its programs are not recipes.
+            Folders that were skills in an earlier load. Even if such a folder briefly has no ``SKILL.md``, it
+            counts as a skill, so that its programs are not imported as recipes.
     """
 
     def __init__(  # noqa: PLR0913 (each is an option of a load)
@@ -250,7 +250,7 @@ class FolderImport:
             return LoadedFile(file, diagnostics=(diagnose_import(file, self.folder, error),))
 
     def _select_declarations(self, name: str, imported: ModuleType | LoadedFile) -> LoadedFile:
-        """Return the object that the target names in a file, or all declarations."""
+        """Return the object of a file that the target names, or all declarations of the file."""
         file, module_name = self.folder / name, self._module_of(name)
         if isinstance(imported, LoadedFile):
             return imported
@@ -265,7 +265,7 @@ class FolderImport:
         )
 
     def _load_skills(self, files: DiscoveredFiles) -> list[tuple[LoadedFile, set[str]]]:
-        """Return the declarations in the folders of skills, and the paths that were read for each."""
+        """Return the declarations in each folder of skills, and the paths that were read for them."""
         return [load_skills(folder, self.folder) for folder in sorted({*files.skills, *self._skills})]
 
 
@@ -296,10 +296,10 @@ def load(
     Args:
         target:
             A folder, whose recipes are the ``*.py`` and ``*.prompt.md`` files in it and below it, except
-            tests and names with a leading ``_``; a file; a dotted module; ``module:object`` or
-            ``file.py:object``, where the object is a prompt, a resource, or several; or a pattern of Markdown
-            files, such as ``commands/**/*.md``. Or several of these, each with ``PREFIX=`` before it if its
-            prompts and skills need their own namespace.
+            tests and names with a leading ``_``; a file; a dotted module name; ``module:object`` or
+            ``file.py:object``, where the object is a prompt, a resource or a skill, or a list of these; or a
+            pattern for Markdown files, such as ``commands/**/*.md``. Or several of these, each with
+            ``PREFIX=`` before it if its prompts and skills need their own namespace.
 
         before_import:
             Called with each file of a folder before it is imported. If it raises, the file is not imported,
@@ -307,8 +307,8 @@ def load(
 
         keep:
             Whether to reuse modules that are already imported, no matter which code imported them, because a
-            test may have patched them. If one that the loader imported has changed since, all modules are
-            imported again.
+            test may have patched them. If the loader imported a module that has changed since, all modules
+            are imported again.
 
         cases:
             Whether to import the case files (``cases_*.py``) next to the recipes as well.
@@ -317,7 +317,7 @@ def load(
             See `FolderImport`.
 
     Raises:
-        LoadError: If a folder, file, module or object does not exist, or targets overlap.
+        LoadError: If a folder, file, module or object does not exist, or if targets overlap.
     """
     folders = dict[str, _Folder]()
     names = targets_of(target) or ("",)
@@ -360,7 +360,7 @@ def load(
 
 
 class _Folder(Struct):
-    """The files of a folder to load: all its recipes, or some files, each with its prefix."""
+    """The files to load from a folder: all of its recipes, or only some files, each with its prefix."""
 
     target: str
     names: list[str] = []
@@ -388,7 +388,7 @@ def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
     if not is_folder and not os.path.isfile(path):
         return False
     if not is_folder and not path.endswith(".py"):
-        raise LoadError(target, "it is neither Python nor Markdown: pass such a file, or a folder of recipes")
+        raise LoadError(target, "it is not a Python or Markdown file: pass one, or a folder of recipes")
     _check_overlap(target, path, folders)
     if is_folder:
         files = _find_in(path, target)
@@ -409,7 +409,7 @@ def _cases_in(path: str, folder: _Folder) -> Iterable[str]:
 
 
 def _check_overlap(target: str, path: str, folders: Mapping[str, _Folder]) -> None:
-    """Raise LoadError if two targets share files, because these files would be imported twice."""
+    """Raise LoadError if *target* shares files with another target, which would be imported twice."""
     for folder, other in folders.items():
         loaded_paths = (
             [folder] if other.files is not None else [os.path.join(folder, name) for name in other.names]
@@ -425,7 +425,7 @@ def _check_module_target(target: str) -> None:
     name, _ = split_target(target)
     prefix, equals, _ = name.partition("=")
     if equals and not {os.sep, "/"}.intersection(prefix):
-        reason = f"there is no such file or folder, and {prefix!r} is not a prefix: {PREFIX_RULE}"
+        reason = f"there is no such file or folder, and {prefix!r} is not a valid prefix: {PREFIX_RULE}"
         raise LoadError(target, reason)
     if name.endswith(".py") or os.sep in name or "/" in name:
         raise LoadError(target, f"there is no such file or folder{suggest(name)}")
@@ -437,7 +437,7 @@ def _import_module(
     """
     Import the module of a target as Python would in the current folder, and return its declarations.
 
-    If the module is a package, its finder is appended to *finders*, the finders of this load.
+    If the module is a package, its finder is added to *finders*, the finders of this load.
 
     Raises:
         LoadError: If the module does not exist, or does not contain the object.
@@ -470,7 +470,7 @@ def _import_module(
 
 
 def _extend_path(name: str) -> None:
-    """Append the current folder and its project to the search path, so that their modules can be imported."""
+    """Append the current folder and its project's root to `sys.path`, so that modules in them are found."""
     with suppress(OSError):  # the current folder may be deleted
         here = os.getcwd()
         folders = (here, project_root(os.path.join(here, name)))

@@ -38,14 +38,14 @@ _TEMPORARY_NAME: Final = "4913"
 
 _BACKEND: Final = "watchfiles._rust_notify"
 
-#: Results of the backend when the watch has ended.
+#: Results that the backend returns once it has stopped watching.
 _ENDED: Final = ("stop", "signal")
 
-#: Interval in milliseconds between two checks where the system does not report changes.
+#: Interval in milliseconds between two checks on systems that do not report changes.
 _POLL_EVERY_MS: Final = 300
 
 #: Interval in seconds between two checks of watched files. Some changes, such as those made by another
-#: computer, are only noticed by these checks.
+#: computer, are noticed only by these checks.
 LOOK_EVERY_S: Final = 5.0
 
 #: Interval in seconds between two checks of all files if they cannot be watched.
@@ -73,7 +73,7 @@ class WatchedFiles(Struct, frozen=True):
 
     @property
     def folders_to_watch(self) -> list[str]:
-        """The folders that contain the files."""
+        """The existing folders that contain the files."""
         folders = {*self.scanned, *map(os.path.dirname, self.files)}
         return sorted(
             folder for folder in folders if self.folders[folder] is not None and _is_unicode(folder)
@@ -113,7 +113,7 @@ class WatchedFiles(Struct, frozen=True):
         }
 
     def concerns(self, path: str) -> bool:
-        """Return whether a change at *path* may change the recipes."""
+        """Return whether a change at *path* may affect the recipes."""
         folder, name = os.path.split(path)
         if path in self.files or path in self.folders:
             return True
@@ -127,8 +127,8 @@ def find_files(folders: Mapping[Path, str], read: Iterable[str] = ()) -> Watched
     Args:
         folders:
             The folders of the recipes, each with a suffix. With ``""``, all files in the folder and its
-            subfolders count, except hidden files and tests. With a suffix, only files directly in the folder
-            whose names end with it count.
+            subfolders count, except for hidden files and tests. With any other suffix, only files count that
+            are directly in the folder and whose names end with the suffix.
 
         read:
             The paths of other files that the recipes have read.
@@ -153,7 +153,7 @@ def find_files(folders: Mapping[Path, str], read: Iterable[str] = ()) -> Watched
 
 
 def _is_unicode(path: str) -> bool:
-    """Return whether *path* is valid Unicode. The library that watches folders accepts no other paths."""
+    """Return whether *path* is valid Unicode. The backend that watches folders accepts no other paths."""
     return not any("\ud800" <= character <= "\udfff" for character in path)
 
 
@@ -173,17 +173,17 @@ def _identity(folder: str) -> tuple[int, int] | None:
 
 class Debounce(Struct, frozen=True):
     """
-    The timing of reported changes, in milliseconds.
+    The timing of reports about changes, in milliseconds.
 
     Args:
         quiet:
-            How long there must have been no change before a report.
+            How long there must have been no change before changes are reported.
 
         at_most:
-            The maximum delay after the first of a series of changes.
+            The maximum time between the first of a series of changes and the report.
 
         every:
-            The interval between reports without changes.
+            The interval between reports while there are no changes.
     """
 
     quiet: int = 50
@@ -191,23 +191,23 @@ class Debounce(Struct, frozen=True):
     every: int = 250
 
 
-#: Default delay between a change and the reload.
+#: The default timing of reports.
 DEBOUNCE: Final = Debounce()
 
 
 def changes_in(folders: Iterable[str], stop: Event, debounce: Debounce = DEBOUNCE) -> Generator[set[str]]:
     """
-    Yield the changed paths in *folders*, repeatedly until *stop* is set.
+    Yield sets of changed paths in *folders* until *stop* is set.
 
     Args:
         folders:
             The folders. Their subfolders are not watched.
 
         stop:
-            Ends the watch.
+            Stops watching when set.
 
         debounce:
-            The timing. Without changes, an empty set is yielded regularly.
+            The timing of the sets. While there are no changes, empty sets are yielded regularly.
 
     Raises:
         FileNotFoundError: If a folder does not exist.
@@ -225,7 +225,7 @@ def changes_in(folders: Iterable[str], stop: Event, debounce: Debounce = DEBOUNC
         recursive=False,
         ignore_permission_denied=False,
     )
-    # The backend returns after the first step without changes.
+    # The backend returns after the first quiet period that follows a change.
     arguments = debounce.at_most, debounce.quiet, debounce.every, stop
     with watcher:
         while (result := watcher.watch(*arguments)) not in _ENDED:
@@ -240,7 +240,7 @@ def _backend() -> "type[RustNotify]":
         if spec is None or spec.loader is None:
             msg = f"No module named {_BACKEND!r}"
             raise ModuleNotFoundError(msg, name=_BACKEND)
-        # Registered under its name, because a process can load it only once, and authors may import it.
+        # Registered under its own name, because a process can load it only once, and authors can import it.
         sys.modules[_BACKEND] = module = module_from_spec(spec)
         spec.loader.exec_module(module)
     backend: type[RustNotify] = module.RustNotify
@@ -248,7 +248,7 @@ def _backend() -> "type[RustNotify]":
 
 
 def _must_poll() -> bool:
-    """Return whether to poll the files, as watchfiles decides it from the environment and the platform."""
+    """Return whether to poll the files. Like watchfiles, decide it by the environment and the platform."""
     import platform  # slow to import, and not needed before the first reply
 
     if setting := os.environ.get("WATCHFILES_FORCE_POLLING"):
