@@ -31,10 +31,10 @@ from promptkit.types.conversion_reasons import reason_of
 from promptkit.types.errors import ConversionError
 from promptkit.types.parsing import reader_of
 
-#: The ending of Markdown prompts' file names.
+#: The ending of a Markdown prompt's file name.
 ENDING: Final = ".prompt.md"
 
-#: The types of arguments by the names that authors write.
+#: The types that an argument can have, by the names that authors write.
 TYPES: Final[Mapping[str, Any]] = {
     **{kind.__name__: kind for kind in (str, int, float, bool, date, datetime, time)},
     "duration": timedelta,
@@ -42,7 +42,7 @@ TYPES: Final[Mapping[str, Any]] = {
     "json": dict[str, Any] | list[Any],
 }
 
-#: The options of `prompt` in the front matter, and the functions that read them.
+#: The options of `prompt` that the front matter can contain, and the functions that convert their values.
 _OPTIONS: Final[Mapping[str, Callable[[Field, str], Any]]] = {
     "name": lambda field, key: name_slug(field.text(key)) or field.text(key),
     **dict.fromkeys(("title", "description", "version", "deprecated"), Field.text),
@@ -59,20 +59,20 @@ ARGUMENT_KEYS: Final = (
     *("description", "type", "choices", "default", "required", "examples", "complete", "secret"),
 )
 
-#: Keys of other tools, which are not reported: the most common ones, and those that resemble known keys.
+#: Keys for other tools, which are not reported: the most common ones, and those that resemble known keys.
 _FOREIGN_KEYS: Final = (
     *("agent", "agents", "allowed-tools", "disable-model-invocation", "handoffs", "mode", "model", "tools"),
 )
 
-#: Limits of the number of arguments and placeholders, and of the length of a type in characters, because
-#: suggestions compare each argument with each placeholder, and types are parsed recursively.
+#: Limits on the number of arguments and placeholders, because suggestions compare each argument with each
+#: placeholder, and on the length of a type in characters, because types are parsed recursively.
 _MAX_ARGUMENTS: Final = 500
 _MAX_TYPE: Final = 200
 
-#: The field for a missing key.
+#: The field to use for a missing key.
 _EMPTY: Final = Field("", Location(""))
 
-#: The last version of each prompt in use, by its file and the folder that included files must stay in.
+#: The last version read of each prompt that is in use, keyed by its file and its root folder.
 _last_read: Final = WeakValueDictionary[tuple[str, str], "MarkdownPrompt"]()
 
 
@@ -89,7 +89,7 @@ class MarkdownPrompt(Prompt[..., Workflow]):
             The front matter.
 
         file_errors:
-            The errors in the file.
+            The errors in the file, which are reported when the prompt is compiled.
     """
 
     body: Body = attrs.field(kw_only=True)
@@ -100,7 +100,7 @@ class MarkdownPrompt(Prompt[..., Workflow]):
         key = str(self.body.file), str(self.body.root)
         if _last_read.get(key) is not self:
             subject = f"<prompt {self.options.name!r} at {self.location}>"
-            msg = f"{subject} cannot be pickled: its file was read again"
+            msg = f"{subject} cannot be pickled: its file has been read again since"
             raise PicklingError(msg)
         return markdown_prompt_at, key
 
@@ -238,15 +238,15 @@ def _first_paragraph(body: Body) -> str | None:
 
 
 def _parameters(fields: Mapping[str, Field], body: Body, report: Report) -> list[inspect.Parameter]:
-    """Return the declared arguments, and a required text argument for every other placeholder."""
+    """Return a parameter for each declared argument, and a required one of type `str` for each other name."""
     parameters = list[inspect.Parameter]()
     arguments, hint = fields.get("arguments", _EMPTY), fields.get("argument-hint", _EMPTY)
     declared, words = arguments.value if isinstance(arguments.value, dict) else {}, list[str]()
     with _report_errors(report):
-        words = [] if declared else arguments.texts("arguments")  # the names alone, as in Claude Code
+        words = [] if declared else arguments.texts("arguments")  # only names, as in Claude Code
     if (count := len({*declared, *body.names})) > _MAX_ARGUMENTS:
         msg = f"there are {count:,} arguments and placeholders: the limit is {_MAX_ARGUMENTS}"
-        report.add(Rule.BAD_MARKDOWN, msg, "write fewer")
+        report.add(Rule.BAD_MARKDOWN, msg, "use fewer")
         return parameters
     for name, field in declared.items():
         with _report_errors(report, field):
@@ -268,7 +268,7 @@ def _parameters(fields: Mapping[str, Field], body: Body, report: Report) -> list
 def _check_name(name: str, location: Location) -> None:
     if iskeyword(name) or not name.isidentifier():
         msg = f"an argument cannot be called {name!r}"
-        hint = "use letters, digits and '_', starting with a letter, and no keyword of Python"
+        hint = "use letters, digits and '_', start with a letter, and avoid Python's keywords"
         raise MarkdownError(msg, hint, location)
 
 
@@ -313,7 +313,7 @@ def _type_of(entries: Mapping[str, Field], location: Location) -> Any:
 
 
 def _parse_type(text: str, location: Location) -> Any:
-    """Return the type for a string such as ``list[int] | None``."""
+    """Return the type that a string such as ``list[int] | None`` denotes."""
     inner = text.strip() if len(text) <= _MAX_TYPE else f"{text[:20]}..."
     if inner.endswith("| None"):
         return _parse_type(inner.removesuffix("| None"), location) | None
@@ -330,14 +330,14 @@ def _parse_type(text: str, location: Location) -> Any:
 
 
 def _default(entries: Mapping[str, Field], kind: Any) -> Any:
-    """Return the default in the front matter *entries* of an argument; `NO_DEFAULT` if it is required."""
+    """Return an argument's default from its *entries* in the front matter; `NO_DEFAULT` if required."""
     required = entries["required"].flag("required") if "required" in entries else None
     if "default" not in entries:
         return None if required is False else NO_DEFAULT
     field = entries["default"]
     if required:
-        msg = "a required argument has no default"
-        raise MarkdownError(msg, "remove one of them", field.location)
+        msg = "a required argument cannot have a default"
+        raise MarkdownError(msg, "remove either 'required' or 'default'", field.location)
     if kind is str:
         return field.text("default")
     if field.value == "null":
@@ -359,7 +359,7 @@ def _convert(text: str, kind: Any, what: str, location: Location) -> Any:
 
 
 def _function(body: Body, parameters: list[inspect.Parameter]) -> Callable[..., Workflow]:
-    """Return a function with these parameters that renders the body. Its source file is the Markdown file."""
+    """Return a function with these parameters that renders the body. Its code refers to the Markdown file."""
     defaults = {
         parameter.name: parameter.default for parameter in parameters if parameter.default is not NO_DEFAULT
     }

@@ -25,7 +25,7 @@ from promptkit.errors.rules import Rule
 from promptkit.files.reading import HashedBytes
 from promptkit.language.files import read_confined
 
-#: Limits of hosts for one skill.
+#: The limits that hosts set for one skill.
 MAX_FILES: Final = 512
 MAX_BYTES: Final = 16 * 1024 * 1024
 
@@ -42,12 +42,12 @@ def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
             The absolute path of the skill's folder.
 
     Returns:
-        The absolute path of each file by its path in the skill (with ``/``), sorted; and the paths of all
-        folders.
+        The absolute path of each file, keyed by its path in the skill (with ``/``) and sorted by that; and
+        the paths of all folders.
 
     Raises:
-        SkillError: If an entry is neither a file nor a folder, or links to something outside the folder or to
-            a parent folder, or if there are too many entries.
+        SkillError: If an entry is neither a file nor a folder, links to something outside the folder or to a
+            parent folder, or cannot be read, or if there are too many entries.
     """
     root = Path(os.path.realpath(folder))
     files, folders = dict[str, str](), list[str]()
@@ -105,14 +105,14 @@ def _link_error(path: str) -> SkillError:
 
 def read_files(locations: Mapping[str, str], root: Path) -> dict[str, HashedBytes]:
     """
-    Read the files of a skill, and return their contents by path in the skill.
+    Read the files of a skill, and return their contents, keyed by path in the skill.
 
     Args:
         locations:
-            The absolute path of each file by its path in the skill.
+            The absolute path of each file, keyed by its path in the skill.
 
         root:
-            The folder that must contain every file, even if links change while reading.
+            The folder that must contain every file, even if a link changes while the files are being read.
 
     Raises:
         SkillError: If a file cannot be read, or the files are too large.
@@ -192,10 +192,10 @@ def compile_skill(  # noqa: PLR0913 (a skill has that many properties)
             The part of the skill's URI before the name.
 
         fields:
-            The frontmatter.
+            The fields of the frontmatter.
 
         files:
-            The contents of all files by path, including ``SKILL.md``.
+            The contents of all files, including ``SKILL.md``, keyed by path.
 
         report:
             Receives the diagnostics.
@@ -204,8 +204,8 @@ def compile_skill(  # noqa: PLR0913 (a skill has that many properties)
             The scopes that a caller must have.
 
         lines:
-            The line of each field in ``SKILL.md``, if the author wrote that file. In that case, problems that
-            hosts accept are not reported.
+            The line of each field in ``SKILL.md`` if the author wrote that file. If so, problems that hosts
+            tolerate are not reported.
 
         saved:
             The skill's saved cases.
@@ -241,7 +241,7 @@ class SkillFolder(Struct, frozen=True, eq=False, dict=True):
             The part of the skill's URI before the name.
 
         files:
-            The contents of the folder's files by path.
+            The contents of the folder's files, keyed by path.
     """
 
     kind: ClassVar[Literal["skill"]] = "skill"
@@ -304,7 +304,7 @@ def lines_of_fields(data: bytes) -> dict[str, int]:
 
 def _read_cases(metadata: Any) -> Iterator[tuple[str, bool]]:
     """
-    Yield the requests in the ``cases`` of a skill's metadata, and whether the skill is wanted for them.
+    Yield each request in the ``cases`` of a skill's metadata, and whether the skill is wanted for it.
 
     The value of ``cases`` is text with one request per line, or a list with one request per item. Before a
     request, ``not:`` means that the skill is not wanted; in a list, YAML reads ``not: request`` as a mapping.

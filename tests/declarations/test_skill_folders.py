@@ -212,7 +212,7 @@ def test_unusable_files_are_reported(put, prepare, part, tmp_path, monkeypatch):
     ("text", "line", "part"),
     [
         ("", 1, "no frontmatter"),
-        ("---\ndescription: x\nname: B\n---\n", 3, "its name is 'B'"),
+        ("---\ndescription: x\nname: B\n---\n", 3, "its name 'B' is invalid"),
         ("---\nname: a\n---\n", 1, "no description"),
         ("---\nname: a\ndescription: [\n---\n", 4, "not YAML"),
     ],
@@ -325,7 +325,7 @@ def test_fields_are_served_as_they_are_written(put):
 @pytest.mark.parametrize(
     ("folder", "name", "description", "message"),
     [
-        ("a", "b", "Do it, when asked.", "its name is 'b', but its folder is 'a'"),
+        ("a", "b", "Do it, when asked.", "its name is 'b', but its folder is called 'a'"),
         ("a", "a", f"Do it, when {'x' * 1024}", "its description has 1,036 characters"),
     ],
 )
