@@ -40,7 +40,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     __slots__ = (
         *("_by_name", "_by_uri", "_diagnostics", "_fixed", "_prompts", "_resources"),
-        *("_skill_by_uri", "_skill_with", "_skills"),
+        *("_skill_by_uri", "_skill_by_inner_uri", "_skills"),
     )
 
     def __init__(
@@ -62,7 +62,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         }
         self._skills = tuple(sorted(skills, key=attrgetter("uri_template")))
         self._skill_by_uri = {skill.uri_template: skill for skill in self._skills}
-        self._skill_with: dict[str, CompiledSkill] | None = None
+        self._skill_by_inner_uri: dict[str, CompiledSkill] | None = None
 
     @property
     def prompts(self) -> tuple[CompiledPrompt, ...]:
@@ -241,12 +241,12 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     def find_skill_with(self, uri: str) -> CompiledSkill | None:
         """Return the innermost skill that contains the file or folder at this normalized URI, or None."""
-        if self._skill_with is None:  # built on first use
+        if self._skill_by_inner_uri is None:  # built on first use
             outermost_first = sorted(self._skills, key=lambda skill: len(skill.folder))
-            self._skill_with = {
+            self._skill_by_inner_uri = {
                 item: skill for skill in outermost_first for item in (*skill.resources, *skill.children)
             }
-        return self._skill_with.get(uri)
+        return self._skill_by_inner_uri.get(uri)
 
     def find_fixed(self, uri: str) -> CompiledResource | None:
         """

@@ -122,7 +122,7 @@ def _separator(text: str) -> str:
     return "\n" if "\n" in text.lstrip() else ","
 
 
-def _items(candidates: Iterable[str], before: str) -> list[str]:
+def _remaining_items(candidates: Iterable[str], before: str) -> list[str]:
     """Return the candidates for the next item of a list, without the items that are already chosen."""
     if before.startswith("["):
         return []  # JSON is pasted as a whole, not typed item by item
@@ -133,7 +133,7 @@ def _items(candidates: Iterable[str], before: str) -> list[str]:
     ]
 
 
-def _texts(values: object, source_label: str, hint: str) -> tuple[str, ...]:
+def _candidate_texts(values: object, source_label: str, hint: str) -> tuple[str, ...]:
     """Return the values as users would enter them, without None."""
     if isinstance(values, Coroutine):
         values.close()  # otherwise Python warns that it was never awaited
@@ -158,10 +158,12 @@ def _text(value: object) -> str:
 def _normalize_source(source: Iterable[Any] | Callable[..., Any]) -> tuple[str, ...] | Callable[..., Any]:
     if callable(source) and not isinstance(source, Iterable):  # an enumeration is callable and iterable
         return copy_mutable_defaults(source)
-    return _texts(source, "complete= got", "write ['a', 'b'], or pass a function without calling it")
+    return _candidate_texts(
+        source, "complete= got", "write ['a', 'b'], or pass a function without calling it"
+    )
 
 
-def _label_of(function: object) -> str:
+def _describe_function(function: object) -> str:
     return f"complete function {getattr(function, '__name__', type(function).__name__)!r}"
 
 
@@ -173,7 +175,10 @@ def _count_parameters(function: Callable[..., Any]) -> int:
         if len(needed) <= 2 and not any(p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL) for p in needed):
             return len(needed)
     takes = "must take (), (typed) or (typed, arguments)"
-    msg = f"{_label_of(function)} {takes}: give defaults to its other parameters, or wrap it in a lambda"
+    msg = (
+        f"{_describe_function(function)} {takes}: give defaults to its other parameters, or wrap it in a "
+        "lambda"
+    )
     raise TypeError(msg)
 
 
@@ -230,7 +235,7 @@ class Completer(Struct, frozen=True):
         if not self.is_async:
             before, last = self._split(typed)
             return self._completion(self._call(last, arguments), before, last)
-        name = _label_of(self.source)
+        name = _describe_function(self.source)
         message = f"{name} is asynchronous, and an event loop is already running: await .complete_async(...)"
         return run_async(self.complete_async, (typed, arguments), {}, message)
 
@@ -242,7 +247,7 @@ class Completer(Struct, frozen=True):
             result = await result
         if self.is_async and isinstance(result, AsyncIterable):
             try:
-                result = await read_all_async(result, f"{_label_of(self.source)} returned ")
+                result = await read_all_async(result, f"{_describe_function(self.source)} returned ")
             except TooLongError as error:
                 raise ResultError(str(error)) from None
         return self._completion(result, before, last)
@@ -259,10 +264,10 @@ class Completer(Struct, frozen=True):
         if isinstance(self.source, tuple):
             candidates = self.source
         else:
-            source_label = f"{_label_of(self.source)} returned"
+            source_label = f"{_describe_function(self.source)} returned"
             hint = "return ['a', 'b'], and use `async def` if it awaits"
-            candidates = () if result is None else _texts(result, source_label, hint)
+            candidates = () if result is None else _candidate_texts(result, source_label, hint)
         if not self.is_list:
             return complete(candidates, typed)
-        completion = complete(_items(candidates, before), typed)
+        completion = complete(_remaining_items(candidates, before), typed)
         return structs.replace(completion, values=tuple(before + value for value in completion.values))

@@ -31,7 +31,7 @@ HIDDEN: Final = "<secret>"
 STRETCH: Final = 8
 
 #: Minimum length of a string to hide. Otherwise, the secret "1" would hide every 1.
-_SHORTEST: Final = 4
+_MIN_LENGTH: Final = 4
 
 #: Limits for hiding secrets in printed text: the number of recent requests, the characters per value, and the
 #: total number of characters in all hidden strings.
@@ -133,7 +133,7 @@ def _secrets(arguments: Arguments, values: Mapping[str, Any], limit: int, *, rea
                 with suppress(ValueError, RecursionError):
                     parsed = json.loads(value)
             texts |= _spellings(parsed, limit, keys=is_read and has_keys)
-    return frozenset(text for text in texts if len(text.strip()) >= _SHORTEST)
+    return frozenset(text for text in texts if len(text.strip()) >= _MIN_LENGTH)
 
 
 def _spellings(value: Any, limit: int, *, keys: bool) -> set[str]:

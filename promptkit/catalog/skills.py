@@ -39,7 +39,7 @@ _NO_ARGUMENTS: Final = Arguments("", (), "resource")
 
 
 @cache
-def _types() -> MimeTypes:
+def _mime_types() -> MimeTypes:
     """Return MIME types that do not depend on the machine: Python's, and those of typical skill files."""
     types = MimeTypes(filenames=())
     types.add_type("application/toml", ".toml")
@@ -75,7 +75,7 @@ class SkillFile(Struct, frozen=True):
     @property
     def mime_type(self) -> str | None:
         """The MIME type, guessed from the file's name; None if unknown."""
-        return _types().guess_type(self.path)[0]
+        return _mime_types().guess_type(self.path)[0]
 
 
 class CompiledSkill(Struct, frozen=True, dict=True):

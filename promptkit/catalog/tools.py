@@ -237,10 +237,10 @@ def make_tool(
 
 def _encode_matches(matches: list[CompiledPrompt]) -> str:
     """Return the first `MAX_MATCHES` matches, as JSON."""
-    entries = [_entry(prompt) for prompt in matches[:MAX_MATCHES]]
+    entries = [_format_entry(prompt) for prompt in matches[:MAX_MATCHES]]
     return json.encode({"prompts": entries, "found": len(matches)}).decode()
 
 
-def _entry(prompt: CompiledPrompt) -> Mapping[str, Any]:
+def _format_entry(prompt: CompiledPrompt) -> Mapping[str, Any]:
     texts = {"name": prompt.name, "title": prompt.title, "description": prompt.description}
     return {key: text for key, text in texts.items() if text is not None} | {"arguments": prompt.schema}
