@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.skills import CompiledSkill
-from promptkit.compiler.linking import CompiledFile, is_sound, link
+from promptkit.compiler.linking import CompiledFile, are_ignorable, link
 from promptkit.declarations.options import MAX_NAME
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
@@ -140,7 +140,7 @@ def _compile_safely(
         raise
     except BaseException as error:  # noqa: BLE001 (authors' code may raise anything)
         diagnostic = diagnose_import(file, file.parent, error)
-        return CompiledFile(file, (), (*loaded.diagnostics, diagnostic), is_sound=False)
+        return CompiledFile(file, (), (*loaded.diagnostics, diagnostic), is_complete=False)
 
 
 def _compile_file(loaded: LoadedFile, lint: LintFile) -> CompiledFile:
@@ -156,7 +156,7 @@ def _compile_file(loaded: LoadedFile, lint: LintFile) -> CompiledFile:
     diagnostics += lint(loaded, declarations)
     if loaded.prefix:
         diagnostics = _use_served_names(diagnostics, loaded)
-    return CompiledFile(loaded.file, tuple(declarations), tuple(diagnostics), is_sound(diagnostics))
+    return CompiledFile(loaded.file, tuple(declarations), tuple(diagnostics), are_ignorable(diagnostics))
 
 
 def _add_prefix(compiled: Compiled | None, prefix: str) -> tuple[Compiled | None, tuple[Diagnostic, ...]]:

@@ -242,13 +242,13 @@ def _resolve_target(target: str, file: str) -> str:
     return f"{prefix}={_resolve_target(rest, file)}" if prefix else target
 
 
-def _is_texts(value: object) -> TypeGuard[list[str]]:
+def _is_list_of_strings(value: object) -> TypeGuard[list[str]]:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _is_target(value: object) -> bool:
     targets = [value] if isinstance(value, str) else value
-    return _is_texts(targets) and bool(targets) and all(targets)
+    return _is_list_of_strings(targets) and bool(targets) and all(targets)
 
 
 def _is_table_of_targets(value: object) -> bool:
@@ -259,9 +259,9 @@ def _is_table_of_targets(value: object) -> bool:
 _SETTINGS: Final[dict[str, tuple[str, Callable[[object], bool]]]] = {
     "target": ("a folder, a file or a module, or a list of them", _is_target),
     "targets": ('a table of targets by prefix, as in {review = "team/prompts"}', _is_table_of_targets),
-    "markdown": ("a list of patterns such as commands/*.md", _is_texts),
-    "clients": ("a list of names", _is_texts),
-    "ignore": ("a list of codes", _is_texts),
+    "markdown": ("a list of patterns such as commands/*.md", _is_list_of_strings),
+    "clients": ("a list of names", _is_list_of_strings),
+    "ignore": ("a list of codes", _is_list_of_strings),
     "fail-on": ("error or warning", lambda value: value in ("error", "warning")),
     "elicit": ("true or false", lambda value: isinstance(value, bool)),
     "serve": ("a table of options", lambda value: isinstance(value, dict)),

@@ -43,8 +43,8 @@ class CompiledFile(Struct, frozen=True):
         diagnostics:
             The diagnostics of the file's current version.
 
-        is_sound:
-            Whether the file had no error when the declarations were loaded.
+        is_complete:
+            Whether no error kept a declaration of the file from being served when they were loaded.
 
         age:
             How many loads ago the declarations were loaded (0 for the current version). While newer versions
@@ -54,7 +54,7 @@ class CompiledFile(Struct, frozen=True):
     file: Path | None
     declarations: tuple[Declaration, ...]
     diagnostics: tuple[Diagnostic, ...]
-    is_sound: bool
+    is_complete: bool
     age: int = 0
 
     @property
@@ -64,7 +64,7 @@ class CompiledFile(Struct, frozen=True):
         return tuple(item for item in compiled if isinstance(item, CompiledPrompt))
 
     @property
-    def served(self) -> set[Key]:
+    def served_keys(self) -> set[Key]:
         """The keys of the declarations that can be served."""
         return {declaration.key for declaration in self.declarations if declaration.compiled is not None}
 
@@ -138,7 +138,7 @@ def link(
             compiled[kind].append(declaration.compiled)
     diagnostics = [diagnostic for file in files for diagnostic in file.diagnostics]
     diagnostics += [diagnostic for _, diagnostic in duplicates]
-    if not any(file.declarations for file in files) and is_sound(diagnostics):
+    if not any(file.declarations for file in files) and are_ignorable(diagnostics):
         diagnostics.append(_diagnose_empty_target(root or next((file.file for file in files), None)))
     prompts, resources, skills = compiled.values()
     if elicit is not None:
@@ -176,16 +176,16 @@ def merge(
     by_id = {id(file): file for file in after}
     for file, diagnostic in _resolve(after, owners)[1]:
         diagnostics = by_id[id(file)].diagnostics
-        by_id[id(file)] = structs.replace(file, diagnostics=(*diagnostics, diagnostic), is_sound=False)
+        by_id[id(file)] = structs.replace(file, diagnostics=(*diagnostics, diagnostic), is_complete=False)
     served = {str(file.file): file for file in before}  # paths are slow to compare
     for key, new in by_id.items():
         old = served.get(str(new.file))
-        if old is not None and not new.is_sound and (old.is_sound or old.served - new.served):
+        if old is not None and not new.is_complete and (old.is_complete or old.served_keys - new.served_keys):
             by_id[key] = structs.replace(old, diagnostics=new.diagnostics, age=old.age + 1)
     return list(by_id.values())
 
 
-def summary(files: Sequence[CompiledFile]) -> str:
+def summarize_reload(files: Sequence[CompiledFile]) -> str:
     """
     Return a message that lists the files whose old version is served, and other files with errors.
 
@@ -196,7 +196,7 @@ def summary(files: Sequence[CompiledFile]) -> str:
             The served files.
     """
     old = [file.file for file in files if file.file and file.age]
-    invalid = [file.file for file in files if file.file and not file.age and not file.is_sound]
+    invalid = [file.file for file in files if file.file and not file.age and not file.is_complete]
     if not old and not invalid:
         return ""
     try:
@@ -212,7 +212,7 @@ def summary(files: Sequence[CompiledFile]) -> str:
     return f"reloaded; {'; '.join(parts)}"
 
 
-def is_sound(diagnostics: Iterable[Diagnostic]) -> bool:
+def are_ignorable(diagnostics: Iterable[Diagnostic]) -> bool:
     """Return whether all declarations can be served despite these diagnostics."""
     return all(diagnostic.is_ignorable for diagnostic in diagnostics)
 

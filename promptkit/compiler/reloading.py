@@ -14,7 +14,7 @@ from typing import Final
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.skills import SKILL_FILE
 from promptkit.compiler.compilation import LintFile, LoadedRecipes, compile_files
-from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
+from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summarize_reload
 from promptkit.language.files import cached_text_paths, mark_texts_stale, reads_once
 from promptkit.loader.import_thread import Importer, ImportTimeoutError, timed_imports
 from promptkit.loader.loader import load
@@ -28,8 +28,8 @@ from promptkit.loader.targets import (
     with_path,
 )
 from promptkit.loader.watching import (
+    CHECK_EVERY_S,
     DEBOUNCE,
-    LOOK_EVERY_S,
     POLL_EVERY_S,
     WatchedFiles,
     changes_in,
@@ -97,7 +97,7 @@ class Reloader:
         cases: bool = False,
         elicit: bool | None = None,
     ) -> None:
-        self._report, self._lint, self._has_cases, self._elicit = report, lint, cases, elicit
+        self._report, self._lint, self._should_load_cases, self._elicit = report, lint, cases, elicit
         self.is_quiet, self.invalid = False, 0
         self._publish: Callable[[Catalog], None] = lambda _: None
         self._is_idle: Callable[[], bool] = lambda: True
@@ -109,7 +109,7 @@ class Reloader:
         self._owners: Owners = {}
         self._read_files: frozenset[str] = frozenset()
         self._current_files = WatchedFiles({}, {}, {})
-        self._is_settled, self._is_watching, self._next_look = True, True, 0.0
+        self._is_settled, self._is_watching, self._next_check = True, True, 0.0
         self._importer = Importer(self._load, self._stop)
         self._reported: object = None
 
@@ -197,9 +197,9 @@ class Reloader:
         """
         if not self._is_settled or any(self._current_files.concerns(path) for path in paths):
             return True
-        if self._is_watching and time.monotonic() < self._next_look:
+        if self._is_watching and time.monotonic() < self._next_check:
             return False
-        self._next_look = time.monotonic() + LOOK_EVERY_S
+        self._next_check = time.monotonic() + CHECK_EVERY_S
         return self._has_changed()
 
     def _watch_target(self, target: str) -> str:
@@ -233,7 +233,7 @@ class Reloader:
         read = loaded.recipes.read
         # Old declarations may depend on files that their file no longer reads.
         self._read_files = (
-            read if all(file.is_sound and not file.age for file in files) else self._read_files | read
+            read if all(file.is_complete and not file.age for file in files) else self._read_files | read
         )
         self._current_files = self._find_files()
         # Some changes are never reported, such as edits of a file behind a link, or changes during a burst.
@@ -264,7 +264,7 @@ class Reloader:
 
     def _free_old_versions(self) -> None:
         if self._old_versions:
-            collect()
+            free_unused_versions()
             self._old_versions = 0
 
     def _import_again(self, before: WatchedFiles) -> None:
@@ -296,7 +296,7 @@ class Reloader:
     def _serve(self, merged: Sequence[CompiledFile], linked: Linked, imports: ImportSnapshot) -> None:
         """Publish a catalog, unless all files have errors or no declarations would be left."""
         catalog = linked.catalog
-        if not any(file.served for file in merged) and any(file.served for file in self._served):
+        if not any(file.served_keys for file in merged) and any(file.served_keys for file in self._served):
             imports.restore()
             self._report_changes(
                 catalog, "the previous recipes are still served, because no recipe can be loaded"
@@ -305,11 +305,11 @@ class Reloader:
         old = [file for file in merged if file.age]
         removed = {file.file for file in self._served} - {file.file for file in merged}
         if removed or len(old) < len(merged):
-            _call("publish", self._publish, catalog)
+            _call_safely("publish", self._publish, catalog)
         else:
             imports.restore()
         self._served, self._owners = merged, linked.owners
-        self._report_changes(catalog, summary(merged))
+        self._report_changes(catalog, summarize_reload(merged))
 
     def _load(self, before_import: Callable[[Path], None]) -> LoadedRecipes:
         """Import and compile all recipes."""
@@ -319,26 +319,30 @@ class Reloader:
             if loaded.file is not None and loaded.file.name == SKILL_FILE
         ]
         recipes = load(
-            self._targets, before_import=before_import, keep=False, cases=self._has_cases, skills=skills
+            self._targets,
+            before_import=before_import,
+            keep=False,
+            cases=self._should_load_cases,
+            skills=skills,
         )
         return LoadedRecipes(recipes, compile_files(recipes, lint=self._lint, before_compile=before_import))
 
     def _report_changes(self, catalog: Catalog, message: str) -> None:
         if catalog.diagnostics and catalog.diagnostics != self._reported and not self.is_quiet:
-            _call("report", self._report, catalog)
+            _call_safely("report", self._report, catalog)
         self._reported, self.invalid = catalog.diagnostics, catalog.invalid_files
         if message and not self.is_quiet:
             say(message)
 
 
-def _call(action: str, function: Callable[[Catalog], None], catalog: Catalog) -> None:
+def _call_safely(action: str, function: Callable[[Catalog], None], catalog: Catalog) -> None:
     try:
         function(catalog)
     except Exception as error:  # noqa: BLE001 (the next change may succeed)
         say(f"cannot {action} the changed recipes: {type(error).__name__}: {error}")
 
 
-def collect() -> None:
+def free_unused_versions() -> None:
     """Free old versions of the recipes that are no longer in use. This blocks all other threads."""
     gc.unfreeze()
     gc.collect()

@@ -61,7 +61,7 @@ def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argume
         return None
     if not parameter.required:
         _check_default(parameter, report)
-    description = _description(parameter, reader)
+    description = _format_description(parameter, reader)
     subject = f"parameter {parameter.name!r}: the description for clients"
     check_sendable((parameter.arg.title, description), subject, report, parameter.name)
     return Argument(
@@ -72,7 +72,7 @@ def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argume
         title=parameter.arg.title,
         description=description,
         arg=parameter.arg,
-        completer=_completer(parameter, reader, report),
+        completer=_make_completer(parameter, reader, report),
     )
 
 
@@ -116,9 +116,9 @@ def _check_default(parameter: Parameter, report: Report) -> None:
         report.add(Rule.INVALID_DEFAULT, message, _default_hint(parameter), parameter.name)
 
 
-def _completer(parameter: Parameter, reader: Reader, report: Report) -> Completer | None:
+def _make_completer(parameter: Parameter, reader: Reader, report: Report) -> Completer | None:
     """Return a completer for the author's or the type's values; None for a secret, or without values."""
-    items = _reader_of_items(parameter.annotation, reader)
+    items = _item_reader(parameter.annotation, reader)
     source = (items or reader).values if parameter.arg.complete is None else parameter.arg.complete
     if parameter.arg.secret:
         if parameter.arg.complete is not None:
@@ -138,7 +138,7 @@ def _completer(parameter: Parameter, reader: Reader, report: Report) -> Complete
         return None
 
 
-def _reader_of_items(annotation: Any, reader: Reader) -> Reader | None:
+def _item_reader(annotation: Any, reader: Reader) -> Reader | None:
     """Return the reader for a list's items if users type them one by one; None for any other type."""
     core = plain(annotation, core=True)
     return reader_of(get_args(core)[0]) if is_list(core) and not reader.is_json else None
@@ -166,7 +166,7 @@ def _format_default(parameter: Parameter) -> str:
     return "a default" if parameter.arg.secret else f"the default {short.repr(parameter.default)}"
 
 
-def _description(parameter: Parameter, reader: Reader) -> str | None:
+def _format_description(parameter: Parameter, reader: Reader) -> str | None:
     """Return the description for clients: the author's text and details in parentheses, or None."""
     arg = parameter.arg
     examples = example_clause(map(_format_value, arg.examples))

@@ -110,7 +110,7 @@ class Decorated:
         return self
 
 
-def caller(depth: int = 0) -> tuple[Location, ModuleType | None]:
+def locate_caller(depth: int = 0) -> tuple[Location, ModuleType | None]:
     """
     Return the location and module of the calling function's caller, or of a caller *depth* calls further up.
     """
@@ -178,7 +178,7 @@ class Declared(Decorated, Generic[P, Sent]):
 
     def _save(self, name: str, make_sent: Callable[[], Sent]) -> Case:
         """Save a case, with the location of the caller's caller."""
-        location, module = caller(1)
+        location, module = locate_caller(1)
         case = Case(name, location, make_sent, module)
         self.saved.add(case)
         return case

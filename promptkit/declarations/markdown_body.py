@@ -65,8 +65,8 @@ _ESCAPE: Final = re.compile(
 
 #: Surrogates, which no text file contains. They replace escaped braces and the backslashes that escape marks,
 #: so that an escaped mark matches none of the patterns, and its length does not change.
-_BRACE, _NOTHING, PLACEHOLDER = "\ud800", "\ud801", "\ud802"
-_MEANINGS: Final = {ord(_BRACE): "{", ord(_NOTHING): None}
+_BRACE, _REMOVED, PLACEHOLDER = "\ud800", "\ud801", "\ud802"
+_SURROGATE_TEXTS: Final = {ord(_BRACE): "{", ord(_REMOVED): None}
 
 
 class BodyError(MarkdownError):
@@ -97,7 +97,7 @@ class Line(Struct, frozen=True):
 
 
 def _replace_surrogates(text: str) -> str:
-    return text.translate(_MEANINGS)
+    return text.translate(_SURROGATE_TEXTS)
 
 
 class Turn(Struct, frozen=True):
@@ -208,7 +208,7 @@ def parse_body(text: str, first_line: int, file: Path, root: Path) -> Body:
     Raises:
         BodyError: If the body is invalid. Only the first problem is reported.
     """
-    includes = _Includes(root)
+    includes = _IncludeExpander(root)
     own = _lines(text, first_line, file)
     turns, lines, names = [Turn("user", [])], list[Line](), dict[str, Location]()
     for mark, section in _split(own):
@@ -234,9 +234,9 @@ def _lines(text: str, first_line: int, file: Path) -> list[Line]:
 def _insert_surrogates(escape: re.Match[str]) -> str:
     """Replace the escaping backslashes and the escaped braces of a match with surrogates."""
     if escape["slashes"] is None:
-        return escape["blanks"] + _NOTHING
+        return escape["blanks"] + _REMOVED
     count, is_odd = divmod(len(escape["slashes"]), 2)
-    return "\\" * count + _NOTHING * (count + is_odd) + (_BRACE * 2 if is_odd else escape["braces"])
+    return "\\" * count + _REMOVED * (count + is_odd) + (_BRACE * 2 if is_odd else escape["braces"])
 
 
 def _split(lines: Iterable[Line]) -> list[tuple[Line | None, list[Line]]]:
@@ -292,7 +292,7 @@ def _strip_blank_lines(lines: list[Line]) -> list[Line]:
     return lines[filled[0] : filled[-1] + 1] if filled else []
 
 
-class _Includes:
+class _IncludeExpander:
     """
     Replaces the marks of included files with the text of the files.
 

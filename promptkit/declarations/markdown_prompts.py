@@ -50,7 +50,7 @@ _OPTIONS: Final[Mapping[str, Callable[[Field, str], Any]]] = {
     "icons": lambda field, key: icons_of(field.texts(key)),
     "timeout": lambda field, key: _convert(field.text(key), float, key, field.location),
     "elicit": lambda field, key: "always" if field.value == "always" else field.flag(key),
-    "tool": lambda field, key: _tool(field, key),  # noqa: PLW0108 (it is defined below)
+    "tool": lambda field, key: _parse_tool(field, key),  # noqa: PLW0108 (it is defined below)
 }
 
 #: The keys of the front matter, and those of an argument.
@@ -189,10 +189,10 @@ def _check_keys(fields: Mapping[str, Field], report: Report) -> None:
 
 
 def _declare(body: Body, fields: Mapping[str, Field], report: Report) -> MarkdownPrompt:
-    parameters = _parameters(fields, body, report)
+    parameters = _make_parameters(fields, body, report)
     defaults = {"name": prompt_name(body.file, body.root), "description": _first_paragraph(body)}
-    options = Options(**{**defaults, **_options(fields, report)})
-    function = _function(body, parameters)
+    options = Options(**{**defaults, **_parse_options(fields, report)})
+    function = _make_function(body, parameters)
     cases = list[Case]()
     with _report_errors(report):
         for case_name, field in fields.get("cases", _EMPTY).fields("cases").items():
@@ -207,7 +207,7 @@ def _declare(body: Body, fields: Mapping[str, Field], report: Report) -> Markdow
     return declared
 
 
-def _options(fields: Mapping[str, Field], report: Report) -> dict[str, Any]:
+def _parse_options(fields: Mapping[str, Field], report: Report) -> dict[str, Any]:
     """Return the options of `prompt` in the front matter."""
     options = dict[str, Any]()
     for key, field in fields.items():
@@ -219,7 +219,7 @@ def _options(fields: Mapping[str, Field], report: Report) -> dict[str, Any]:
     return options
 
 
-def _tool(field: Field, key: str) -> Tool | bool:
+def _parse_tool(field: Field, key: str) -> Tool | bool:
     if not isinstance(field.value, dict):
         return field.flag(key)
     hints = {name.replace("-", "_"): value.flag(name) for name, value in field.value.items()}
@@ -237,7 +237,7 @@ def _first_paragraph(body: Body) -> str | None:
     return " ".join(" ".join(lines).lstrip("# ").split()) or None
 
 
-def _parameters(fields: Mapping[str, Field], body: Body, report: Report) -> list[inspect.Parameter]:
+def _make_parameters(fields: Mapping[str, Field], body: Body, report: Report) -> list[inspect.Parameter]:
     """Return a parameter for each declared argument, and a required one of type `str` for each other name."""
     parameters = list[inspect.Parameter]()
     arguments, hint = fields.get("arguments", _EMPTY), fields.get("argument-hint", _EMPTY)
@@ -250,7 +250,7 @@ def _parameters(fields: Mapping[str, Field], body: Body, report: Report) -> list
         return parameters
     for name, field in declared.items():
         with _report_errors(report, field):
-            parameters.append(_parameter(name, field))
+            parameters.append(_make_parameter(name, field))
     unused = [name for name in declared if name not in body.names]
     hinted = re.findall(r"\w+", " ".join([*words, hint.wire_text()]))
     for name in dict.fromkeys((*filter(body.names.get, hinted), *body.names)):
@@ -272,7 +272,7 @@ def _check_name(name: str, location: Location) -> None:
         raise MarkdownError(msg, hint, location)
 
 
-def _parameter(name: str, field: Field) -> inspect.Parameter:
+def _make_parameter(name: str, field: Field) -> inspect.Parameter:
     """Return the parameter for a declared argument."""
     _check_name(name, field.location)
     if isinstance(field.value, str):
@@ -284,8 +284,8 @@ def _parameter(name: str, field: Field) -> inspect.Parameter:
             hint = f"did you mean {near!r}?" if near else f"choose one of {', '.join(ARGUMENT_KEYS)}"
             msg = f"the argument {name!r} has the unknown key {key!r}"
             raise MarkdownError(msg, hint, entry.location)
-    kind = _type_of(entries, field.location)
-    default = _default(entries, kind)
+    kind = _parse_argument_type(entries, field.location)
+    default = _parse_default(entries, kind)
     if default is None:
         kind |= None
     arg = Arg(
@@ -299,7 +299,7 @@ def _parameter(name: str, field: Field) -> inspect.Parameter:
     )
 
 
-def _type_of(entries: Mapping[str, Field], location: Location) -> Any:
+def _parse_argument_type(entries: Mapping[str, Field], location: Location) -> Any:
     field = entries.get("type", Field("str", location))
     kind = _parse_type(field.text("type"), field.location)
     if "choices" not in entries:
@@ -329,7 +329,7 @@ def _parse_type(text: str, location: Location) -> Any:
     raise MarkdownError(msg, hint, location)
 
 
-def _default(entries: Mapping[str, Field], kind: Any) -> Any:
+def _parse_default(entries: Mapping[str, Field], kind: Any) -> Any:
     """Return an argument's default from its *entries* in the front matter; `NO_DEFAULT` if required."""
     required = entries["required"].flag("required") if "required" in entries else None
     if "default" not in entries:
@@ -345,20 +345,20 @@ def _default(entries: Mapping[str, Field], kind: Any) -> Any:
     return _convert(field.wire_text(), kind, "the default", field.location)
 
 
-def _convert(text: str, kind: Any, what: str, location: Location) -> Any:
+def _convert(text: str, kind: Any, subject: str, location: Location) -> Any:
     if kind is str:
         return text
     if (reader := reader_of(kind)) is None:
-        msg = f"{what} has a type that clients cannot send"
+        msg = f"{subject} has a type that clients cannot send"
         raise MarkdownError(msg, "choose another type", location)
     try:
         return reader.read(text)
     except ConversionError as error:
-        msg = f"{what} {reason_of(error.parts[0], text, reader.expected)}"
+        msg = f"{subject} {reason_of(error.parts[0], text, reader.expected)}"
         raise MarkdownError(msg, f"write {reader.expected}", location) from None
 
 
-def _function(body: Body, parameters: list[inspect.Parameter]) -> Callable[..., Workflow]:
+def _make_function(body: Body, parameters: list[inspect.Parameter]) -> Callable[..., Workflow]:
     """Return a function with these parameters that renders the body. Its code refers to the Markdown file."""
     defaults = {
         parameter.name: parameter.default for parameter in parameters if parameter.default is not NO_DEFAULT

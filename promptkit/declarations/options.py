@@ -82,7 +82,7 @@ def icons_of(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
     return tuple(icon if isinstance(icon, Icon) else Icon(icon) for icon in icons)
 
 
-def tags_of(tags: Iterable[str]) -> tuple[str, ...]:
+def convert_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Return the tags as a tuple. Raises TypeError for a single string, which would be split into letters."""
     if isinstance(tags, str):
         msg = f"tags must be a list: write tags=[{tags!r}]"
@@ -94,7 +94,7 @@ def tags_of(tags: Iterable[str]) -> tuple[str, ...]:
     return words
 
 
-def meta_of(meta: Mapping[str, Any]) -> dict[str, Any]:
+def copy_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of *meta*. Raises TypeError if it is not a mapping."""
     if not isinstance(meta, Mapping):
         msg = f"meta must be a dict, not {type(meta).__name__}"
@@ -240,7 +240,11 @@ def _scopes_hint(scopes: Iterable[str]) -> str:
 
 
 def check_sendable(
-    values: Iterable[object], what: str, report: Report, place: str | None = None, hint: str = _SURROGATE_HINT
+    values: Iterable[object],
+    subject: str,
+    report: Report,
+    parameter: str | None = None,
+    hint: str = _SURROGATE_HINT,
 ) -> None:
     """
     Report values that cannot be encoded. One such value would break the whole list of prompts or resources.
@@ -249,13 +253,13 @@ def check_sendable(
         values:
             Metadata of a prompt, an argument or a resource.
 
-        what:
-            The subject of the message: what to call the values.
+        subject:
+            What to call the values in the message.
 
         report:
             Receives the diagnostics.
 
-        place:
+        parameter:
             The name of the parameter, if the values belong to one; see `Report.add`.
 
         hint:
@@ -264,7 +268,7 @@ def check_sendable(
     try:
         msgspec.json.encode(tuple(values))
     except Exception as error:  # noqa: BLE001 (encoding can run authors' code)
-        report.add(Rule.BAD_METADATA, f"{what} cannot be sent: {error}", hint, place)
+        report.add(Rule.BAD_METADATA, f"{subject} cannot be sent: {error}", hint, parameter)
 
 
 def _check_meta_key(key: object, report: Report) -> None:

@@ -11,7 +11,7 @@ from promptkit.answers.parsing import parse_answer
 from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
 from promptkit.declarations.arguments import DirectArguments, compile_arguments
 from promptkit.declarations.base import Declared, cached_property
-from promptkit.declarations.options import Options, check_options, icons_of, meta_of, tags_of
+from promptkit.declarations.options import Options, check_options, convert_tags, copy_meta, icons_of
 from promptkit.declarations.signature import as_function, local_names, read_signature
 from promptkit.errors.diagnostics import Diagnostic, Report, Severity
 from promptkit.errors.exceptions import CompileError
@@ -363,11 +363,11 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             title=title,
             description=description,
             icons=icons_of(icons),
-            tags=tags_of(tags),
+            tags=convert_tags(tags),
             version=version,
             timeout=timeout,
             cache=cache,
-            meta=meta_of(meta or {}),
+            meta=copy_meta(meta or {}),
             elicit=elicit,
             tool=tool,
             scopes=scopes,

@@ -17,7 +17,7 @@ from promptkit.catalog.uri_templates import URI_PUNCTUATION, URITemplate, expand
 from promptkit.declarations.arguments import compile_arguments
 from promptkit.declarations.base import Declared, cached_property
 from promptkit.declarations.options import check_scopes, check_sendable, icons_of
-from promptkit.declarations.signature import local_names, plain_function, read_signature, read_summary
+from promptkit.declarations.signature import local_names, read_signature, read_summary, require_plain_function
 from promptkit.errors.diagnostics import Diagnostic, Report, Severity
 from promptkit.errors.exceptions import CompileError, shortened
 from promptkit.errors.rules import Rule
@@ -320,7 +320,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
         raise ValueError(msg)
 
     def decorate(function: Callable[P, R]) -> Resource[P, R]:
-        plain_function(function, "@resource", "str or bytes")
+        require_plain_function(function, "@resource", "str or bytes")
         return Resource(
             function,
             uri_template,

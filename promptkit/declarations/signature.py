@@ -12,7 +12,7 @@ import attrs
 import msgspec
 from msgspec import Struct
 
-from promptkit.declarations.name_hints import import_of, operand_hint, undefined_name_hint
+from promptkit.declarations.name_hints import import_statement_for, operand_hint, undefined_name_hint
 from promptkit.errors.diagnostics import Report
 from promptkit.errors.rules import Rule
 from promptkit.language.annotations import NO_DEFAULT, Arg
@@ -165,7 +165,7 @@ def _unresolved_hint(error: Exception, function: Callable[..., Any]) -> str:
     if (hint := operand_hint(error)) is not None:
         return hint
     name = error.name if isinstance(error, NameError) else None
-    statement = import_of(name) if name else None
+    statement = import_statement_for(name) if name else None
     if statement is not None:
         return f"import it, outside of `if TYPE_CHECKING:`: {statement}"
     class_names = [
@@ -262,12 +262,12 @@ def as_function(decorated: Any) -> Callable[..., Any]:
     while isinstance(inner, functools.partial | types.MethodType):
         inner = inner.func if isinstance(inner, functools.partial) else inner.__func__
     if isinstance(inner, classmethod) or not inspect.isfunction(inspect.unwrap(inner)):
-        msg = f"@prompt takes a function, not {describe(decorated)}: {_hint_for(decorated)}"
+        msg = f"@prompt takes a function, not {describe(decorated)}: {_hint_for_undecoratable(decorated)}"
         raise TypeError(msg)
     return inner if inner is decorated else _forwarding_function(decorated, inner)
 
 
-def _hint_for(decorated: Any) -> str:
+def _hint_for_undecoratable(decorated: Any) -> str:
     """Return a hint for an object that `@prompt` cannot decorate."""
     if isinstance(decorated, str):
         return f"write @prompt(name={decorated!r})"
@@ -300,7 +300,7 @@ def _forwarding_function(decorated: Callable[..., Any], inner: Callable[..., Any
 _NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
-def plain_function(function: Callable[..., Any], decorator: str, result: str) -> types.FunctionType:
+def require_plain_function(function: Callable[..., Any], decorator: str, result: str) -> types.FunctionType:
     """
     Return the undecorated function. Raises TypeError if it is a generator function or asynchronous.
     """

@@ -16,7 +16,7 @@ from promptkit.declarations.skill_frontmatter import (
     FrontmatterError,
     SkillError,
     check_fields,
-    is_name,
+    is_valid_name,
     read_skill,
 )
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
@@ -65,7 +65,7 @@ def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
                 raise SkillError(msg, "remove the link")
             else:
                 pending.append((target, path, parents | {directory}))
-        _check_number(max(len(files), len(folders)))
+        _check_file_count(max(len(files), len(folders)))
     return dict(sorted(files.items())), folders
 
 
@@ -128,17 +128,17 @@ def read_files(locations: Mapping[str, str], root: Path) -> dict[str, HashedByte
         except ValueError:  # meanwhile, a link has replaced the file
             raise _link_error(path) from None
         remaining -= len(data)
-        _check_size(MAX_BYTES - remaining)
+        _check_total_size(MAX_BYTES - remaining)
     return contents
 
 
-def _check_number(number: int) -> None:
+def _check_file_count(number: int) -> None:
     if number > MAX_FILES:
         msg = f"it has more than {MAX_FILES} files"
         raise SkillError(msg, "merge files, or split the skill")
 
 
-def _check_size(size: int) -> None:
+def _check_total_size(size: int) -> None:
     if size > MAX_BYTES:
         msg = f"its files exceed {MAX_BYTES >> 20} MiB in total"
         raise SkillError(msg, "keep large files elsewhere, and refer to them by path or URL")
@@ -155,8 +155,8 @@ def _check_path(path: str) -> None:
 
 def _check_files(files: Mapping[str, HashedBytes]) -> None:
     """Raise SkillError unless the files can be served, and written to disk on every system."""
-    _check_number(len(files))
-    _check_size(sum(content.size for content in files.values()))
+    _check_file_count(len(files))
+    _check_total_size(sum(content.size for content in files.values()))
     by_folded = dict[str, str]()
     for path in files:
         _check_path(path)
@@ -210,7 +210,9 @@ def compile_skill(  # noqa: PLR0913 (a skill has that many properties)
         saved:
             The skill's saved cases.
     """
-    problems = [problem for problem in check_fields(fields, name) if lines is None or not problem.is_served]
+    problems = [
+        problem for problem in check_fields(fields, name) if lines is None or not problem.is_tolerated
+    ]
     for problem in problems:
         location = Location(report.location.file, lines.get(problem.key, 1)) if lines is not None else None
         report.add(Rule.BAD_SKILL, problem.message, problem.hint, location)
@@ -254,7 +256,7 @@ class SkillFolder(Struct, frozen=True, eq=False, dict=True):
     def name(self) -> str:
         """The skill's name: the name in the frontmatter if it is valid, otherwise the folder's name."""
         name = self._fields.get("name") if isinstance(self._fields, dict) else None
-        return name if isinstance(name, str) and is_name(name) else self.path.name
+        return name if isinstance(name, str) and is_valid_name(name) else self.path.name
 
     @property
     def is_renamed(self) -> bool:

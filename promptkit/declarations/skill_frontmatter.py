@@ -178,7 +178,7 @@ def _parse_fields(text: str) -> dict[str, Any]:
     from ruamel.yaml import YAML  # slow to import, and most servers do not serve skill folders
 
     reader = YAML(typ="safe", pure=True)
-    reader.Constructor = _constructor()
+    reader.Constructor = _make_constructor_class()
     try:
         if _SPECIAL.search(text):
             _check_special(reader.parse(StringIO(text)))
@@ -208,7 +208,7 @@ def describe_yaml_error(error: Exception) -> tuple[str, int]:
     return reason, mark.line + 2 if mark else 1
 
 
-def _constructor() -> Any:
+def _make_constructor_class() -> Any:
     """Return a class of YAML constructors that create only JSON values, so that dates stay text."""
     from ruamel.yaml.constructor import SafeConstructor
 
@@ -263,7 +263,7 @@ class FieldProblem(Struct, frozen=True):
         hint:
             How to fix the problem.
 
-        is_served:
+        is_tolerated:
             Whether hosts tolerate the problem. A folder with such a problem is served with a warning, but for
             `@skill`, the problem is an error.
     """
@@ -271,7 +271,7 @@ class FieldProblem(Struct, frozen=True):
     key: str
     message: str
     hint: str
-    is_served: bool = False
+    is_tolerated: bool = False
 
 
 def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[FieldProblem]:
@@ -291,7 +291,7 @@ def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[FieldProble
     name, description = fields.get("name"), fields.get("description")
     if not name:
         yield FieldProblem("name", "it has no name", f"call it {_suggest_name(folder)!r}, like its folder")
-    elif not is_name(name):
+    elif not is_valid_name(name):
         message = (
             f"its name {name!r} is invalid: a name must have 1 to 64 characters: a-z, 0-9, and single "
             "hyphens between them"
@@ -302,7 +302,7 @@ def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[FieldProble
             f"its name is {name!r}, but its folder is called {folder!r}",
             "give both the same name",
         )
-        yield FieldProblem("name", message, hint, is_served=True)
+        yield FieldProblem("name", message, hint, is_tolerated=True)
     if not isinstance(description, str) or not description.strip():
         message = "it has no description, which models need to choose it"
         yield FieldProblem("description", message, "describe what the skill does and when to use it")
@@ -315,7 +315,7 @@ def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[FieldProble
         if isinstance(text, str) and len(text) > limit:
             message = f"its {key} has {len(text):,} characters: the limit is {limit:,}"
             hint = "shorten it, and move details into the Markdown: it can make hosts reject a whole list"
-            yield FieldProblem(key, message, hint, is_served=True)
+            yield FieldProblem(key, message, hint, is_tolerated=True)
     if not isinstance(fields.get("metadata", {}), Mapping):
         message = "its metadata is not a mapping of strings to strings"
         yield FieldProblem("metadata", message, "write one 'key: value' per line below it")
@@ -328,7 +328,7 @@ def _is_text(value: object, *, or_list: bool) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def is_name(name: object) -> bool:
+def is_valid_name(name: object) -> bool:
     """Return whether the format allows a name."""
     return isinstance(name, str) and len(name) <= _MAX_NAME_CHARACTERS and bool(_NAME.fullmatch(name))
 

@@ -11,9 +11,9 @@ import attrs
 
 from promptkit.catalog.cases import SkillCase
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, skill_uri
-from promptkit.declarations.base import Decorated, caller
+from promptkit.declarations.base import Decorated, locate_caller
 from promptkit.declarations.options import check_scopes
-from promptkit.declarations.signature import plain_function, read_summary
+from promptkit.declarations.signature import read_summary, require_plain_function
 from promptkit.declarations.skill_files import compile_skill, paths_below, read_files
 from promptkit.declarations.skill_frontmatter import SkillError, format_skill
 from promptkit.errors.diagnostics import Diagnostic, Report
@@ -90,7 +90,7 @@ class Skill(Decorated, Generic[R]):
         if not isinstance(request, str) or not request.strip():
             msg = f"case({request!r}): pass the text that a user writes, as in case('ship it')"
             raise TypeError(msg)
-        location, module = caller()
+        location, module = locate_caller()
         case = SkillCase(request, location, lambda: request, module, wanted=wanted)
         self.saved.add(case)
         return case
@@ -317,7 +317,7 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
     _check_texts("files", files if isinstance(files, Mapping) else None)
 
     def decorate(function: Callable[[], Any]) -> Skill[Any]:
-        plain = plain_function(function, "@skill", "text")
+        plain = require_plain_function(function, "@skill", "text")
         if parameters := list(inspect.signature(plain, **FORWARD).parameters):
             named = ", ".join(map(repr, parameters))
             msg = (

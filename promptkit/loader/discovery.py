@@ -220,7 +220,7 @@ def find_recipes(folder: str, project: str = "", *, runs_all: bool = False) -> D
             kind = cases if (is_case := is_cases(entry.name)) else names if _is_recipe_file(entry) else None
             kind = markdown if is_markdown(entry.name) else kind
             if kind is not None:
-                if (reason := why_unreadable(entry)) is None:
+                if (reason := describe_unreadable(entry)) is None:
                     kind.append(entry.path[prefix_length:])
                 elif reason:
                     unreadable.append((entry.path, reason))
@@ -256,7 +256,7 @@ def _holds_recipes_or_skills(folder: str) -> bool:
     return any(map(_is_likely, islice(entries, _MAX_ENTRIES))) or bool(walk.skills)
 
 
-def why_unreadable(entry: os.DirEntry[str]) -> str | None:
+def describe_unreadable(entry: os.DirEntry[str]) -> str | None:
     """Return why a file cannot be read; None if it can be read, and ``""`` if it is a folder."""
     try:
         # Most entries are plain files, which need no further system call.

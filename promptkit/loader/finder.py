@@ -164,7 +164,7 @@ def active_finders() -> "list[RecipeFinder]":
     return [finder for finder in sys.meta_path if isinstance(finder, RecipeFinder)]
 
 
-def forget_folders() -> None:
+def clear_folder_caches() -> None:
     """
     Clear Python's caches for the folders from which modules are imported.
 
@@ -184,7 +184,7 @@ def remove_module(name: str) -> None:
         delattr(parent, own)
 
 
-def place_module(name: str, module: ModuleType) -> None:
+def add_module(name: str, module: ModuleType) -> None:
     """Add a module to `sys.modules` and to its parent package."""
     sys.modules[name] = module
     package, _, own = name.rpartition(".")
@@ -253,7 +253,7 @@ class RecipeFinder:
         self.project: dict[str, tuple[str, Stamp | None]] = {} if before is None else dict(before.project)
         self.has_missing_modules: bool = before is not None and before.has_missing_modules
         self._siblings: set[str] = set()
-        self._inside = os.path.join(str(folder), "")
+        self._folder_prefix = os.path.join(str(folder), "")
 
     def install(self) -> None:
         """
@@ -296,7 +296,7 @@ class RecipeFinder:
         return spec or self._project_spec(name, path)
 
     def _package_spec(self) -> ModuleSpec:
-        init = f"{self._inside}__init__.py"
+        init = f"{self._folder_prefix}__init__.py"
         loader = SourceLoader(self.name, init, self.executions) if os.path.isfile(init) else None
         spec = ModuleSpec(self.name, loader, origin=init if loader else None, is_package=True)
         spec.has_location = loader is not None
@@ -305,7 +305,7 @@ class RecipeFinder:
 
     def _inner_spec(self, name: str, path: Sequence[str]) -> ModuleSpec | None:
         """Return the spec of a module of the package; None if the module is not in the folder."""
-        if not any(os.path.join(entry, "").startswith(self._inside) for entry in path):
+        if not any(os.path.join(entry, "").startswith(self._folder_prefix) for entry in path):
             return None
         spec = PathFinder.find_spec(name, path)
         if spec is not None and type(spec.loader) is SourceFileLoader:
@@ -344,7 +344,7 @@ class RecipeFinder:
 
     def has_own_module(self, name: str) -> bool:
         """Return whether there is a module of this name next to the recipes."""
-        base = self._inside + name
+        base = self._folder_prefix + name
         return os.path.isfile(f"{base}.py") or os.path.isdir(base)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
@@ -389,12 +389,16 @@ class RecipeFinder:
         The file is ``""`` for a folder without an ``__init__.py``.
         """
         if spec is not None and spec.loader is None:
-            return "" if any(map(self._is_own, spec.submodule_search_locations or ())) else None
-        if spec is not None and type(spec.loader) is SourceFileLoader and self._is_own(spec.loader.path):
+            return "" if any(map(self._is_authors_file, spec.submodule_search_locations or ())) else None
+        if (
+            spec is not None
+            and type(spec.loader) is SourceFileLoader
+            and self._is_authors_file(spec.loader.path)
+        ):
             return spec.loader.path
         return None
 
-    def _is_own(self, file: str) -> bool:
+    def _is_authors_file(self, file: str) -> bool:
         """Return whether a file belongs to the author, and not to a package installed inside the project."""
         if not file.startswith(os.path.join(self.root, "")) or file.startswith(_STDLIB):
             return False
@@ -408,20 +412,20 @@ class RecipeFinder:
             stamp != file_stamp(file) or self._is_package_module(name) for name, (file, stamp) in modules
         )
 
-    def forget_project(self) -> None:
+    def remove_project_modules(self) -> None:
         """Remove the modules of the project, so that they are imported again."""
-        self._remove(set(self.project))
+        self._remove_modules(set(self.project))
 
-    def forget_unreachable(self) -> None:
+    def remove_unreachable_modules(self) -> None:
         """
         Remove the project's modules that only this finder can import, or all of them if one has changed.
 
         Modules that other finders can import from the same file are kept, because other code may use their
         classes.
         """
-        self._remove(set(self.project) if self.has_changed_project else self._find_unreachable())
+        self._remove_modules(set(self.project) if self.has_changed_project else self._find_unreachable())
 
-    def _remove(self, names: set[str]) -> None:
+    def _remove_modules(self, names: set[str]) -> None:
         for name in names:
             remove_module(name)
             del self.project[name]
@@ -429,7 +433,7 @@ class RecipeFinder:
 
     def _find_unreachable(self) -> set[str]:
         """Return the names of the modules that cannot be imported from their files without this finder."""
-        forget_folders()
+        clear_folder_caches()
         names = set[str]()
         for name in sorted(self.project):  # packages before their modules
             parent = name.rpartition(".")[0]

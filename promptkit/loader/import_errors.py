@@ -16,8 +16,8 @@ from typing import Any, Final
 from promptkit.declarations.name_hints import (
     did_you_mean,
     foreign_name_hint,
+    list_submodules,
     missing_name_hint,
-    modules_of,
     operand_hint,
     public_names,
     undefined_name_hint,
@@ -42,7 +42,7 @@ def hint_for_missing_module(name: str, file: Path) -> str:
     if (package := sys.modules.get(parent)) is None:
         top = name.partition(".")[0]
         return _suggest_install(top) or _describe_not_found(top, file)
-    if last in (siblings := modules_of(package)):
+    if last in (siblings := list_submodules(package)):
         return f"{name} exists, but cannot be imported: see its own error"
     is_in_folder = file.parent in map(Path, getattr(package, "__path__", ()))
     is_hidden = parent == "promptkit" and not last.startswith("_")
@@ -187,14 +187,14 @@ def diagnose_import(file: Path, folder: Path | None, error: BaseException) -> Di
     if type(error) is KeyboardInterrupt and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         raise error
     try:
-        return _import_error(file, folder, error)
+        return _diagnose_error(file, folder, error)
     except Exception:  # noqa: BLE001 (formatting an author's exception runs its code)
-        return _import_failed(
+        return _failure_diagnostic(
             file, f"cannot be imported: {type(error).__name__}, whose message cannot be shown"
         )
 
 
-def _import_failed(
+def _failure_diagnostic(
     file: Path,
     problem: str,
     hint: str = "fix or remove it; the other recipes are still served",
@@ -219,7 +219,8 @@ def diagnose_unserved(files: DiscoveredFiles, loaded: Sequence[LoadedFile]) -> l
             if a recipe imports it, because its prompts are then served.
     """
     diagnostics = {
-        path: _import_failed(Path(path), f"cannot be read: {reason}") for path, reason in files.unreadable
+        path: _failure_diagnostic(Path(path), f"cannot be read: {reason}")
+        for path, reason in files.unreadable
     }
     for path, reason in files.skipped:
         name = os.path.basename(path)
@@ -268,10 +269,10 @@ def _diagnose_unserved_file(path: str) -> Diagnostic | None:
     )
 
 
-def _import_error(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
+def _diagnose_error(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
     text = _SUGGESTION.sub("", format_exception_only(error)[-1].strip())
     hint, location = import_hint(file, error), _location_of(error, file, folder)
-    return _import_failed(file, f"cannot be imported: {text}", hint, location)
+    return _failure_diagnostic(file, f"cannot be imported: {text}", hint, location)
 
 
 def _location_of(error: BaseException, file: Path, folder: Path | None) -> Location:
@@ -303,9 +304,9 @@ def _is_test(statement: ast.stmt) -> bool:
 
 
 def _is_prompt(statement: ast.stmt) -> bool:
-    return isinstance(statement, Function) and any(map(_makes_prompt, statement.decorator_list))
+    return isinstance(statement, Function) and any(map(_is_prompt_decorator, statement.decorator_list))
 
 
-def _makes_prompt(decorator: ast.expr) -> bool:
+def _is_prompt_decorator(decorator: ast.expr) -> bool:
     function = decorator.func if isinstance(decorator, ast.Call) else decorator
     return getattr(function, "attr", getattr(function, "id", None)) in _DECORATORS

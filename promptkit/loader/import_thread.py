@@ -28,13 +28,13 @@ class ImportClock:
     """Times the import of each file on a thread, and reports each slow import only once."""
 
     def __init__(self) -> None:
-        self.begin(None)
+        self.start(None)
 
-    def begin(self, file: Path | None) -> None:
+    def start(self, file: Path | None) -> None:
         """Start timing the import of *file*; None means that the file is unknown."""
         self._current, self._is_reported = (file, time.monotonic()), False
 
-    def current(self) -> tuple[Path | None, float]:
+    def current_import(self) -> tuple[Path | None, float]:
         """Return the file that is being imported (None if unknown), and how long its import has taken."""
         file, since = self._current
         return file, time.monotonic() - since
@@ -45,7 +45,7 @@ class ImportClock:
 
         The *consequence* is appended to the report.
         """
-        file, seconds = self.current()
+        file, seconds = self.current_import()
         if self._is_reported or seconds < _REPORT_AFTER_S:
             return
         self._is_reported = True
@@ -72,7 +72,7 @@ def timed_imports() -> Iterator[Callable[[Path | None], None]]:
     reporter = Thread(target=poll_until_ended, name="promptkit-clock", daemon=True)
     reporter.start()
     try:
-        yield clock.begin
+        yield clock.start
     finally:
         ended.set()
         reporter.join()  # the process may fork next, and must then have no other threads
@@ -137,10 +137,10 @@ class Importer(Generic[T]):
 
         def begin(file: Path) -> None:
             with lock:
-                clock.begin(None)
+                clock.start(None)
                 if abandoned.is_set() or self._is_hanging(file):
                     raise ImportTimeoutError
-                clock.begin(file)
+                clock.start(file)
 
         def work() -> None:
             try:
@@ -154,13 +154,13 @@ class Importer(Generic[T]):
             if self._stop.is_set():
                 raise ImportTimeoutError
             clock.report_if_slow(thread.ident, "; the previous recipes are still served")
-            file, seconds = clock.current()
+            file, seconds = clock.current_import()
             if file is None or seconds < _REPORT_AFTER_S or not (seconds >= _TIMEOUT_S or has_changed()):
                 continue
             frames = _frames(current_frames().get(thread.ident or 0))
             running = {str(file), *(frame.f_code.co_filename for frame in frames)}
             with lock:
-                if clock.current()[0] != file:  # the import of the file has finished
+                if clock.current_import()[0] != file:  # the import of the file has finished
                     continue
                 abandoned.set()
             abandon_imports(thread.ident or 0)

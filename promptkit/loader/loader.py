@@ -40,7 +40,7 @@ from promptkit.loader.targets import (
     root_for_links,
     split_prefix,
     split_target,
-    suggest,
+    suggest_folders,
     targets_of,
 )
 
@@ -77,7 +77,8 @@ def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
         return LoadedFile(main_file, diagnostics=tuple(report.found)), read
     base = root.parent if Path(folder) == root else root
     skills = tuple(
-        _skill(Path(folder, inner), base, _files_below(inner, files)) for inner in _skill_folders(files)
+        _make_skill_folder(Path(folder, inner), base, _files_below(inner, files))
+        for inner in _skill_folders(files)
     )
     return LoadedFile(main_file, skills=skills), read
 
@@ -92,7 +93,7 @@ def _files_below(folder: str, files: Mapping[str, HashedBytes]) -> dict[str, Has
     return {path.removeprefix(prefix): content for path, content in files.items() if path.startswith(prefix)}
 
 
-def _skill(path: Path, root: Path, files: Mapping[str, HashedBytes]) -> SkillFolder:
+def _make_skill_folder(path: Path, root: Path, files: Mapping[str, HashedBytes]) -> SkillFolder:
     parts = path.relative_to(root).parts[:-1]
     return SkillFolder(path, "/".join(parts[1:] if parts[:1] == (_CONVENTION,) else parts), files)
 
@@ -322,13 +323,14 @@ def load(
     folders = dict[str, _Folder]()
     names = targets_of(target) or ("",)
     markdown = [(split_prefix(name)[0], *find_markdown(name)) for name in names if is_markdown_target(name)]
-    others = [name for name in names if not is_markdown_target(name)]
-    module_targets = [name for name in others if not _add_folder(name, folders)]
+    other_targets = [name for name in names if not is_markdown_target(name)]
+    module_targets = [name for name in other_targets if not _try_add_folder(name, folders)]
     for name in module_targets:
         _check_module_target(name)
     finders = install_finders([Path(path) for path in folders]) if folders else []
     file_names = [
-        [*folder.names, *(_cases_in(path, folder) if cases else ())] for path, folder in folders.items()
+        [*folder.names, *(_find_case_files(path, folder) if cases else ())]
+        for path, folder in folders.items()
     ]
     start_import = partial(FolderImport, before_import=before_import, keep=keep, skills=skills)
     imports = [
@@ -374,7 +376,7 @@ class _Folder(Struct):
         return self.prefixes.get(name, "")
 
 
-def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
+def _try_add_folder(target: str, folders: dict[str, _Folder]) -> bool:
     """Add the folder or file of a target to *folders*; return False if the target is neither."""
     if not target:
         raise LoadError(target, "pass a folder, a file or a module")
@@ -391,7 +393,7 @@ def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
         raise LoadError(target, "it is not a Python or Markdown file: pass one, or a folder of recipes")
     _check_overlap(target, path, folders)
     if is_folder:
-        files = _find_in(path, target)
+        files = _find_recipes_in(path, target)
         folders[path] = _Folder(target, [*files.names], prefixes={"": prefix}, files=files)
     else:
         folder, file = os.path.split(path)
@@ -401,7 +403,7 @@ def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
     return True
 
 
-def _cases_in(path: str, folder: _Folder) -> Iterable[str]:
+def _find_case_files(path: str, folder: _Folder) -> Iterable[str]:
     """Return the case files for the recipes in a folder."""
     if folder.files is not None:
         return folder.files.cases
@@ -428,7 +430,7 @@ def _check_module_target(target: str) -> None:
         reason = f"there is no such file or folder, and {prefix!r} is not a valid prefix: {PREFIX_RULE}"
         raise LoadError(target, reason)
     if name.endswith(".py") or os.sep in name or "/" in name:
-        raise LoadError(target, f"there is no such file or folder{suggest(name)}")
+        raise LoadError(target, f"there is no such file or folder{suggest_folders(name)}")
 
 
 def _import_module(
@@ -451,7 +453,7 @@ def _import_module(
     except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
         missing = error.name if type(error) is ModuleNotFoundError else None
         if missing and f"{name}.".startswith(f"{missing}."):
-            reason = f"there is no such folder, file or module{suggest(name)}"
+            reason = f"there is no such folder, file or module{suggest_folders(name)}"
             raise LoadError(target, reason) from None
         diagnostic = diagnose_import(Path(name), None, error)
         return Recipes(by_file=[LoadedFile(Path(name), diagnostics=(diagnostic,))])
@@ -459,7 +461,7 @@ def _import_module(
     if attribute:
         return Recipes(by_file=[named_declarations(target, file, module, attribute)])
     if file.name == "__init__.py":
-        files = _find_in(str(file.parent), target, runs_all=True)
+        files = _find_recipes_in(str(file.parent), target, runs_all=True)
         names = ("__init__.py", *files.names, *(files.cases if cases else ()))
         explicit_names = {"__init__.py": ""}
         (finder,) = install_finders([file.parent], finders)
@@ -477,7 +479,7 @@ def _extend_path(name: str) -> None:
         sys.path += [folder for folder in folders if folder not in sys.path]
 
 
-def _find_in(folder: str, target: str, *, runs_all: bool = False) -> DiscoveredFiles:
+def _find_recipes_in(folder: str, target: str, *, runs_all: bool = False) -> DiscoveredFiles:
     try:
         return find_recipes(folder, root_for_links(folder), runs_all=runs_all)
     except OSError as error:

@@ -25,8 +25,8 @@ from promptkit.loader.finder import (
     Executions,
     RecipeFinder,
     active_finders,
-    forget_folders,
-    place_module,
+    add_module,
+    clear_folder_caches,
 )
 from promptkit.loader.recipes import collect_declarations
 from promptkit.loader.targets import package_of, project_root
@@ -67,7 +67,7 @@ def install_finders(folders: Sequence[Path], companions: Collection[RecipeFinder
     for finder in installed:
         last[finder.folder, finder.root] = finder
         if (finder.folder, finder.root) not in locations:
-            finder.forget_unreachable()
+            finder.remove_unreachable_modules()
     finders = [
         _install_finder(name, *location, last.get(location))
         for name, location in zip(names, locations, strict=True)
@@ -97,7 +97,7 @@ def import_package(finder: RecipeFinder, *, keep: bool = False) -> None:
     name, last, has_missing_modules = finder.name, finder.last, finder.has_missing_modules
     finder.last = None  # otherwise each load would keep all previous ones alive
     finder.has_missing_modules = False
-    forget_folders()
+    clear_folder_caches()
     reused = _reusable_modules(name, finder.folder, last) if keep and not has_missing_modules else None
     if reused is not None:
         finder.executions = reused
@@ -150,7 +150,7 @@ class ImportSnapshot:
             finder.uninstall()
         for name, module in self._modules.items():
             if sys.modules.get(name) is not module:
-                place_module(name, module)
+                add_module(name, module)
         for finder in self._finders:
             finder.install()
 
@@ -165,7 +165,7 @@ def _install_finder(name: str, folder: Path, root: str, last: RecipeFinder | Non
     # by identity.
     finder = RecipeFinder(name, folder, root if last is None else last.root, last)
     if finder.has_changed_project:
-        finder.forget_project()
+        finder.remove_project_modules()
     finder.install()
     finder.last, _finders[folder, finder.root] = last, finder
     return finder

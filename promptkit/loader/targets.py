@@ -15,9 +15,9 @@ from promptkit.files.reading import is_foreign
 from promptkit.loader.discovery import (
     PROJECT_MARKERS,
     FolderWalk,
+    describe_unreadable,
     folders_with_recipes,
     mentions_skills,
-    why_unreadable,
 )
 
 #: A target, or several: a folder, a file, a module or ``module:object``, with or without ``PREFIX=``.
@@ -134,13 +134,13 @@ def find_markdown(target: str) -> tuple[str, list[str]]:
     parts = os.path.abspath(path).replace(os.sep, "/").split("/")
     fixed = next(number for number, part in enumerate(parts) if _is_pattern(part))
     folder = os.path.realpath("/".join(parts[:fixed]) or "/")
-    pattern = re.compile("".join(map(_expression, parts[fixed:])).removesuffix("/"))
+    pattern = re.compile("".join(map(_convert_to_regex, parts[fixed:])).removesuffix("/"))
     prefix_length = len(os.path.join(folder, ""))
     paths = [
         entry.path[prefix_length:]
         for _, entries in FolderWalk(folder)
         for entry in entries
-        if not entry.name.startswith(("_", ".")) and why_unreadable(entry) is None
+        if not entry.name.startswith(("_", ".")) and describe_unreadable(entry) is None
     ]
     return folder, sorted(path for path in paths if pattern.fullmatch(path.replace(os.sep, "/")))
 
@@ -149,7 +149,7 @@ def _is_pattern(path: str) -> bool:
     return not {"*", "?"}.isdisjoint(path)
 
 
-def _expression(part: str) -> str:
+def _convert_to_regex(part: str) -> str:
     """Return a regular expression for a part of a pattern. ``**`` matches any number of folders."""
     if part == "**":
         return "(?:[^/]+/)*"
@@ -245,7 +245,7 @@ def package_of(folder: str | Path) -> tuple[str, tuple[str, ...]]:
     return root, tuple(parts)
 
 
-def suggest(target: str) -> str:
+def suggest_folders(target: str) -> str:
     """
     Return a suffix for an error message that lists folders with recipes near *target*, or ``""``.
     """

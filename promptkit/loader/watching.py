@@ -46,7 +46,7 @@ _POLL_EVERY_MS: Final = 300
 
 #: Interval in seconds between two checks of watched files. Some changes, such as those made by another
 #: computer, are noticed only by these checks.
-LOOK_EVERY_S: Final = 5.0
+CHECK_EVERY_S: Final = 5.0
 
 #: Interval in seconds between two checks of all files if they cannot be watched.
 POLL_EVERY_S: Final = 1.0
@@ -217,7 +217,7 @@ def changes_in(folders: Iterable[str], stop: Event, debounce: Debounce = DEBOUNC
     See Also:
         https://watchfiles.helpmanual.io/api/rust_backend/
     """
-    watcher = _backend()(
+    watcher = _load_backend()(
         list(folders),
         debug=False,
         force_polling=_must_poll(),
@@ -232,7 +232,7 @@ def changes_in(folders: Iterable[str], stop: Event, debounce: Debounce = DEBOUNC
             yield set() if isinstance(result, str) else {path for _, path in result}
 
 
-def _backend() -> "type[RustNotify]":
+def _load_backend() -> "type[RustNotify]":
     module: Any = sys.modules.get(_BACKEND)
     if module is None:
         package = find_spec("watchfiles")

@@ -902,7 +902,7 @@ class TestWatching:
 
     def test_a_change_without_a_notification_is_found(self, watch_recipes, monkeypatch):
         """A change without a notification, as on a shared folder, is found by a periodic check."""
-        monkeypatch.setattr("promptkit.compiler.reloading.LOOK_EVERY_S", 0.05)
+        monkeypatch.setattr("promptkit.compiler.reloading.CHECK_EVERY_S", 0.05)
         rounds = reloading.changes_in
         monkeypatch.setattr(reloading, "changes_in", lambda *args: (set() for _ in rounds(*args)))
         author = watch_recipes(greet=greet("one"))

@@ -162,7 +162,7 @@ class Fresh:
         linked = link(merged, owners=self._owners, root=recipes.root)
         catalog = linked.catalog
         self.diagnostics = catalog.diagnostics
-        lost = not any(file.served for file in merged) and any(file.served for file in self._files)
+        lost = not any(file.served_keys for file in merged) and any(file.served_keys for file in self._files)
         if not lost:
             self._files, self._owners = merged, linked.owners
             self.seen = visible_state(catalog)
