@@ -239,7 +239,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         """Return the skill whose ``SKILL.md`` has this URI, or None."""
         return self._skill_by_uri.get(normalize_uri(uri))
 
-    def find_skill_with(self, uri: str) -> CompiledSkill | None:
+    def find_skill_containing(self, uri: str) -> CompiledSkill | None:
         """Return the innermost skill that contains the file or folder at this normalized URI, or None."""
         if self._skill_by_inner_uri is None:  # built on first use
             outermost_first = sorted(self._skills, key=lambda skill: len(skill.folder))
@@ -257,7 +257,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         uri = normalize_uri(uri)
         if (resource := self._fixed.get(uri)) is not None:
             return resource
-        skill = self.find_skill_with(uri) if self._skills else None
+        skill = self.find_skill_containing(uri) if self._skills else None
         return None if skill is None else skill.resources.get(uri)
 
     def template(self, uri_template: str) -> CompiledResource:

@@ -85,7 +85,7 @@ class Ranking:
             ((cosine, number) for number, cosine in cosines.items()), key=lambda one: (-one[0], one[1])
         )
 
-    def pairs(self, above: float) -> Iterator[tuple[float, int, int]]:
+    def similar_pairs(self, above: float) -> Iterator[tuple[float, int, int]]:
         """Yield the cosine and the indexes of each pair of strings whose cosine exceeds *above*."""
         for number, vector in enumerate(self._vectors):
             for other, cosine in self._cosines(vector).items():

@@ -33,7 +33,7 @@ class Tools:
         search:
             Whether to offer two tools that find and get prompts, instead of one tool per prompt.
 
-        others:
+        extra_tools:
             More tools by name, which take precedence over prompts of the same name.
     """
 
@@ -43,11 +43,11 @@ class Tools:
         *,
         prompts: bool = True,
         search: bool = False,
-        others: Mapping[str, CompiledPrompt] = MappingProxyType({}),
+        extra_tools: Mapping[str, CompiledPrompt] = MappingProxyType({}),
     ) -> None:
         self._catalog = catalog if prompts else Catalog()
         catalog = self._catalog
-        self._others = others
+        self._extra_tools = extra_tools
         self._cached_tools: dict[str, CompiledPrompt] = {}
         self._search = make_search_tools(lambda: callable_prompts(catalog)) if search else None
 
@@ -61,18 +61,20 @@ class Tools:
         """The tools in the order in which clients list them: the added tools come after those for prompts."""
         prompts = callable_prompts(self._catalog)
         if self._search is None:
-            return *(each for each in prompts if each.name not in self._others), *self._others.values()
+            return *(
+                each for each in prompts if each.name not in self._extra_tools
+            ), *self._extra_tools.values()
         get_tool = structs.replace(self._search[GET], tool=combine_hints(prompts))
-        return self._search[FIND], get_tool, *self._others.values()
+        return self._search[FIND], get_tool, *self._extra_tools.values()
 
     def __getitem__(self, name: str) -> CompiledPrompt:
         """Return the tool called *name*. Raises `UnknownToolError` if there is none."""
-        if name in self._others:
-            return self._others[name]
+        if name in self._extra_tools:
+            return self._extra_tools[name]
         if self._search is None:
             return self.prompt(name)
         if (tool := self._search.get(name)) is None:
-            raise UnknownToolError(name, nearest(name, (*self._search, *self._others)))
+            raise UnknownToolError(name, nearest(name, (*self._search, *self._extra_tools)))
         return tool
 
     def prompt(self, name: str) -> CompiledPrompt:
@@ -90,7 +92,7 @@ class Tools:
         prompt = self._catalog.find_prompt(name)
         if prompt is None or prompt.tool is False:
             names = [prompt.name for prompt in callable_prompts(self._catalog)]
-            raise UnknownToolError(name, nearest(name, (*names, *self._others)))
+            raise UnknownToolError(name, nearest(name, (*names, *self._extra_tools)))
         return prompt
 
 

@@ -114,7 +114,7 @@ class Reloader:
         self._reported: object = None
 
     @property
-    def watches(self) -> bool:
+    def has_watched_files(self) -> bool:
         """Whether there are files to watch, which is so if at least one target is not a module."""
         return bool(self._folders)
 

@@ -18,7 +18,7 @@ import attrs
 from promptkit.catalog.cases import Case
 from promptkit.declarations.markdown_body import Body, BodyError, parse_body, read_text
 from promptkit.declarations.markdown_yaml import Field, MarkdownError, read_fields
-from promptkit.declarations.options import Options, icons_of, name_slug
+from promptkit.declarations.options import Options, convert_icons, name_slug
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.exceptions import LoadError, MediaError
@@ -47,7 +47,7 @@ _OPTIONS: Final[Mapping[str, Callable[[Field, str], Any]]] = {
     "name": lambda field, key: name_slug(field.text(key)) or field.text(key),
     **dict.fromkeys(("title", "description", "version", "deprecated"), Field.text),
     **dict.fromkeys(("tags", "scopes"), lambda field, key: tuple(field.texts(key))),
-    "icons": lambda field, key: icons_of(field.texts(key)),
+    "icons": lambda field, key: convert_icons(field.texts(key)),
     "timeout": lambda field, key: _convert(field.text(key), float, key, field.location),
     "elicit": lambda field, key: "always" if field.value == "always" else field.flag(key),
     "tool": lambda field, key: _parse_tool(field, key),  # noqa: PLW0108 (it is defined below)
@@ -105,10 +105,12 @@ class MarkdownPrompt(Prompt[..., Workflow]):
         return markdown_prompt_at, key
 
     def _report(self) -> Report:
-        return Report(f"prompt {self.options.name!r}", self.location, [*self.file_errors], self.places)
+        return Report(
+            f"prompt {self.options.name!r}", self.location, [*self.file_errors], self.argument_locations
+        )
 
     @property
-    def places(self) -> Mapping[str, Location]:
+    def argument_locations(self) -> Mapping[str, Location]:
         """The location of each declared argument."""
         arguments = self.fields.get("arguments", _EMPTY).value
         return (

@@ -72,7 +72,7 @@ _RESERVED_KEYS: Final = {"progressToken", "traceparent", "tracestate", "baggage"
 _RESERVED_LABELS: Final = {"mcp", "modelcontextprotocol"}
 
 
-def icons_of(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
+def convert_icons(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
     """
     Return the icons as a tuple, with URIs converted to icons. Raises TypeError if *icons* is a single string.
     """

@@ -11,7 +11,7 @@ from promptkit.answers.parsing import parse_answer
 from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
 from promptkit.declarations.arguments import DirectArguments, compile_arguments
 from promptkit.declarations.base import Declared, cached_property
-from promptkit.declarations.options import Options, check_options, convert_tags, copy_meta, icons_of
+from promptkit.declarations.options import Options, check_options, convert_icons, convert_tags, copy_meta
 from promptkit.declarations.signature import as_function, local_names, read_signature
 from promptkit.errors.diagnostics import Diagnostic, Report, Severity
 from promptkit.errors.exceptions import CompileError
@@ -362,7 +362,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             name=function.__name__ if name is None else name,
             title=title,
             description=description,
-            icons=icons_of(icons),
+            icons=convert_icons(icons),
             tags=convert_tags(tags),
             version=version,
             timeout=timeout,

@@ -16,7 +16,7 @@ from promptkit.catalog.resources import CompiledResource, content_of
 from promptkit.catalog.uri_templates import URI_PUNCTUATION, URITemplate, expand_template, is_template
 from promptkit.declarations.arguments import compile_arguments
 from promptkit.declarations.base import Declared, cached_property
-from promptkit.declarations.options import check_scopes, check_sendable, icons_of
+from promptkit.declarations.options import check_scopes, check_sendable, convert_icons
 from promptkit.declarations.signature import local_names, read_signature, read_summary, require_plain_function
 from promptkit.errors.diagnostics import Diagnostic, Report, Severity
 from promptkit.errors.exceptions import CompileError, shortened
@@ -314,7 +314,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
     for option in annotations.keys() - Annotations.__annotations__.keys():
         msg = f"resource() got an unexpected keyword argument {option!r}"
         raise TypeError(msg)
-    shown_icons, annotated = icons_of(icons), Content(**annotations) if annotations else None
+    shown_icons, annotated = convert_icons(icons), Content(**annotations) if annotations else None
     if checked_size(size) is not None and "{" in uri_template:
         msg = f"size cannot be set for the template {uri_template!r}: remove it"
         raise ValueError(msg)

@@ -58,7 +58,11 @@ _GIT: Final = ".git"
 def is_recipe(name: str) -> bool:
     """Return whether a file of this name, in a folder that is searched, is a recipe."""
     # Editors and archives create files whose names start with a dot.
-    return name.endswith(".py") and not name.startswith(("_", ".")) and not (is_test(name) or is_cases(name))
+    return (
+        name.endswith(".py")
+        and not name.startswith(("_", "."))
+        and not (is_test_file(name) or is_case_file(name))
+    )
 
 
 def is_markdown(name: str) -> bool:
@@ -66,12 +70,12 @@ def is_markdown(name: str) -> bool:
     return name.endswith(MARKDOWN_ENDING) and not name.startswith(("_", "."))
 
 
-def is_cases(name: str) -> bool:
+def is_case_file(name: str) -> bool:
     """Return whether a file of this name contains cases, which servers do not import."""
     return name.endswith(".py") and name.startswith("cases_")
 
 
-def is_test(name: str) -> bool:
+def is_test_file(name: str) -> bool:
     """Return whether pytest imports a file of this name: a test module, or a ``conftest.py``."""
     return name.endswith(".py") and (
         name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
@@ -217,14 +221,16 @@ def find_recipes(folder: str, project: str = "", *, runs_all: bool = False) -> D
     prefix_length = len(os.path.join(folder, ""))
     for _, entries in walk:
         for entry in entries:
-            kind = cases if (is_case := is_cases(entry.name)) else names if _is_recipe_file(entry) else None
+            kind = (
+                cases if (is_case := is_case_file(entry.name)) else names if _is_recipe_file(entry) else None
+            )
             kind = markdown if is_markdown(entry.name) else kind
             if kind is not None:
                 if (reason := describe_unreadable(entry)) is None:
                     kind.append(entry.path[prefix_length:])
                 elif reason:
                     unreadable.append((entry.path, reason))
-            if is_case or is_test(entry.name) or entry.name == "__init__.py":
+            if is_case or is_test_file(entry.name) or entry.name == "__init__.py":
                 unserved.append(entry.path)
     if not (walk.entered or walk.skills):
         raise OSError(0, dict(walk.skipped).get(folder) or os.strerror(2))

@@ -29,7 +29,7 @@ from promptkit.errors.sources import Function, span_at, tree_of
 from promptkit.errors.suggestions import nearest
 from promptkit.errors.tracebacks import is_authors_file
 from promptkit.language.text import Text
-from promptkit.loader.discovery import DiscoveredFiles, is_cases, mentions_prompts
+from promptkit.loader.discovery import DiscoveredFiles, is_case_file, mentions_prompts
 from promptkit.loader.recipes import LoadedFile
 from promptkit.loader.targets import display_path, project_root
 
@@ -201,7 +201,7 @@ def _failure_diagnostic(
     location: Location | None = None,
 ) -> Diagnostic:
     """Return the diagnostic for a recipe that cannot be loaded."""
-    kind = "cases" if is_cases(file.name) else "recipe"
+    kind = "cases" if is_case_file(file.name) else "recipe"
     message = printable(f"{kind} {file.stem!r} {problem}")
     return Diagnostic(Rule.IMPORT_FAILED, message, hint, location or Location(str(file)))
 
@@ -262,7 +262,7 @@ def _diagnose_unserved_file(path: str) -> Diagnostic | None:
         return None
     file = Path(path)
     why = "is a package module" if file.name == "__init__.py" else "has the name of a pytest file"
-    why = "has the name of a case file" if is_cases(file.name) else why
+    why = "has the name of a case file" if is_case_file(file.name) else why
     message = f"{first.name!r} is not served: {file.name} {why}"
     return _unserved_diagnostic(
         path, message, "rename the file, or move its prompts to another file", first.lineno

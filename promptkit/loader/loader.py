@@ -25,7 +25,7 @@ from promptkit.errors.diagnostics import Location, Report
 from promptkit.errors.exceptions import LoadError
 from promptkit.files.reading import HashedBytes
 from promptkit.language.files import collecting, files_read
-from promptkit.loader.discovery import DiscoveredFiles, find_recipes, is_cases
+from promptkit.loader.discovery import DiscoveredFiles, find_recipes, is_case_file
 from promptkit.loader.finder import Execution, Executions, RecipeFinder
 from promptkit.loader.import_errors import diagnose_import, diagnose_unserved
 from promptkit.loader.packages import import_package, imported_files, install_finders
@@ -257,7 +257,7 @@ class FolderImport:
             return imported
         if attribute := self._explicit_names.get(name):
             return named_declarations(f"{file}:{attribute}", file, imported, attribute)
-        if name not in self._explicit_names and is_cases(os.path.basename(name)):
+        if name not in self._explicit_names and is_case_file(os.path.basename(name)):
             return LoadedFile(file)
         declared = self._executions.declared.get(module_name, ())
         package = None if name in self._explicit_names else self._package
@@ -407,7 +407,7 @@ def _find_case_files(path: str, folder: _Folder) -> Iterable[str]:
     """Return the case files for the recipes in a folder."""
     if folder.files is not None:
         return folder.files.cases
-    return sorted({*filter(is_cases, os.listdir(path))}.difference(folder.names))
+    return sorted({*filter(is_case_file, os.listdir(path))}.difference(folder.names))
 
 
 def _check_overlap(target: str, path: str, folders: Mapping[str, _Folder]) -> None:

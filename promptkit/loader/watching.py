@@ -23,7 +23,7 @@ from promptkit.loader.discovery import (
     MARKDOWN_ENDING,
     FolderWalk,
     is_folder,
-    is_test,
+    is_test_file,
     may_enter,
     resolve_link,
 )
@@ -160,7 +160,7 @@ def _is_unicode(path: str) -> bool:
 def _is_visible(name: str) -> bool:
     if name.startswith("#") or name.endswith(_TEMPORARY_SUFFIXES) or name == _TEMPORARY_NAME:
         return False
-    return may_enter(name) and not is_test(name)
+    return may_enter(name) and not is_test_file(name)
 
 
 def _identity(folder: str) -> tuple[int, int] | None:

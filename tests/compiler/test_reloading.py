@@ -145,7 +145,7 @@ class TestSeveralTargets:
         (other / "part.py").write_text(greet("See you", "part"))
         second = author.wait_for(greet="two", part="See you")
 
-        assert author.reloader.watches
+        assert author.reloader.has_watched_files
         assert first.diagnostics == second.diagnostics == ()
 
     def test_a_broken_file_keeps_its_last_version(self, make_author, recipes):

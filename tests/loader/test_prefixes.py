@@ -323,7 +323,7 @@ class TestReload:
         """A function that reloads the targets, and returns the names of the prompts."""
         reloader = Reloader(two_folders, lambda _: None)
         assert list(reloader.load()) == ["ops-review", "review-review"]
-        assert reloader.watches
+        assert reloader.has_watched_files
         published = []
         reloader._publish, reloader.is_quiet = published.append, True  # without a thread that watches
 
