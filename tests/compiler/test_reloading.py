@@ -90,7 +90,7 @@ def make_author(recipes, monkeypatch):
     monkeypatch.setattr(sys, "imported", Queue(), raising=False)
     monkeypatch.setattr("promptkit.compiler.reloading.DEBOUNCE", Debounce(quiet=10, every=50))
     monkeypatch.setattr("promptkit.loader.import_thread._CHECK_EVERY_S", 0.05)
-    monkeypatch.setattr(reloading, "collect", lambda: None)  # a test process has millions of objects
+    monkeypatch.setattr(reloading, "free_unused_versions", lambda: None)  # slow with millions of objects
     authors = []
 
     def make(target=None, **files):
@@ -1351,7 +1351,7 @@ class TestOddEntriesWhileWatching:
 
 def test_a_reload_reports_lints(recipes, monkeypatch):
     """With a linter, a reload reports warnings, both at first and after a change."""
-    monkeypatch.setattr(reloading, "collect", lambda: None)  # a test process has millions of objects
+    monkeypatch.setattr(reloading, "free_unused_versions", lambda: None)  # slow with millions of objects
     source = "from promptkit import prompt\n@prompt\ndef {}():\n    print('Hello.')\n"
     folder = recipes(greet=source.format("one"))
     catalogs = Queue()

@@ -268,7 +268,7 @@ def test_a_uri_within_another_skill_is_an_error(put, source):
 
 def test_a_skill_file_that_disappears_briefly(put, monkeypatch):
     """If `SKILL.md` disappears briefly, the skill stays served and files next to it do not become recipes."""
-    monkeypatch.setattr(reloading, "collect", lambda: None)  # slow: a test process has millions of objects
+    monkeypatch.setattr(reloading, "free_unused_versions", lambda: None)  # slow with millions of objects
     file = put("a/SKILL.md", format_skill("a"))
     put("a/scripts/run.py", "raise RuntimeError")
     reloader = Reloader(str(put.folder), lambda _: None)
