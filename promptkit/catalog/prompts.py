@@ -45,7 +45,7 @@ TAGS: Final = "promptkit/tags"
 
 
 def prefixed_name(prefix: str, name: str) -> str:
-    """Return the name of a prompt in a target with a prefix; ``""`` means no prefix."""
+    """Return the name that a prompt has in a target with *prefix*; ``""`` means no prefix."""
     return f"{prefix}-{name}" if prefix else name
 
 
@@ -184,7 +184,7 @@ class FunctionRenderer(Struct, frozen=True):
 
     def _workflow(self, result: object, limit: int) -> Workflow:
         if isinstance(result, Workflow):
-            if result.messages[UNCOUNTED_MESSAGES:]:  # repeated values share memory until they are encoded
+            if result.messages[UNCOUNTED_MESSAGES:]:  # it may be too long: repeated values share memory
                 self._convert(result, limit)
             return result if result.messages and self.answer is None else self._finish(result)
         if isinstance(result, Iterator):

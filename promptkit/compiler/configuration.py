@@ -233,7 +233,7 @@ def _check_names(file: str, clients: Collection[str], ignore: Collection[str]) -
 
 
 def _resolve_target(target: str, file: str) -> str:
-    """Resolve *target* against the folder of *file* if that gives an existing path; otherwise, return it."""
+    """Return *target* as a path relative to the folder of *file* if that path exists, otherwise unchanged."""
     path = os.path.join(os.path.dirname(file), target)
     existing, _, _ = path.rpartition(":") if not os.path.exists(path) else (path, "", "")
     if os.path.exists(existing):

@@ -269,10 +269,10 @@ def _resolve_skill_clashes(
 
     Args:
         skills:
-            All skills.
+            All skills, with their prefixes.
 
         resources:
-            All resources.
+            All resources, whose URIs can also clash with those of skills.
     """
     outermost_first = sorted(skills, key=lambda skill: len(skill.folder))
     served, diagnostics = dict[str, CompiledSkill](), list[Diagnostic]()

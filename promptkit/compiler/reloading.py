@@ -230,16 +230,18 @@ class Reloader:
         """
         Record the files of a load. Return whether the files that it read have not changed since *before*.
         """
-        read = loaded.recipes.read
+        read_paths = loaded.recipes.read_paths
         # Old declarations may depend on files that their file no longer reads.
         self._read_files = (
-            read if all(file.is_complete and not file.age for file in files) else self._read_files | read
+            read_paths
+            if all(file.is_complete and not file.age for file in files)
+            else self._read_files | read_paths
         )
         self._current_files = self._find_files()
         # Some changes are never reported, such as edits of a file behind a link, or changes during a burst.
         changed = before.changed(self._current_files)
         self._is_settled = not changed
-        return changed.isdisjoint(read)
+        return changed.isdisjoint(read_paths)
 
     def _reload(self) -> None:
         """Import and compile all recipes again, and publish them unless no declarations would be left."""

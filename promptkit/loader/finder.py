@@ -55,8 +55,8 @@ class Execution(Struct, eq=False):
         declared:
             The module's own declarations, without those of modules that it imported.
 
-        read:
-            The files that the module itself read, without those that its imports read.
+        read_paths:
+            The files that the module itself read, except for those that its imports read.
 
         stamp:
             The file's stamp when the module was executed.
@@ -66,7 +66,7 @@ class Execution(Struct, eq=False):
     file: str = ""
     module: ModuleType | None = None
     declared: list[Decorated] = field(default_factory=list)
-    read: list[Path] = field(default_factory=list)
+    read_paths: list[Path] = field(default_factory=list)
     stamp: Stamp | None = None
 
 
@@ -94,7 +94,7 @@ class Executions:
             self.declared[module] = (*self.declared.get(module, ()), *declared)
         if (earlier := self.by_name.get(execution.name)) is not None:
             execution.declared[:0] = earlier.declared
-            execution.read[:0] = earlier.read
+            execution.read_paths[:0] = earlier.read_paths
             execution.module = execution.module or earlier.module
         self.by_name[execution.name] = execution
 
@@ -152,7 +152,7 @@ class SourceLoader(SourceFileLoader):
             return
         execution = Execution(self.name, self.path, stamp=self._stamp)
         try:
-            with collecting(declarations, execution.declared), collecting(files_read, execution.read):
+            with collecting(declarations, execution.declared), collecting(files_read, execution.read_paths):
                 super().exec_module(module)
             execution.module = module
         finally:
@@ -314,7 +314,7 @@ class RecipeFinder:
 
     @property
     def has_changed(self) -> bool:
-        """Whether the file of a module of the package has changed since it was executed."""
+        """Whether any file of the package has changed since its module was executed."""
         return any(
             execution.stamp != file_stamp(execution.file) for execution in self.executions if execution.file
         )
@@ -323,7 +323,7 @@ class RecipeFinder:
         """Return the paths of all files that were imported, read, or not found by an import."""
         files = {file for file, _ in list(self.project.values())} | self.missing
         for execution in self.executions:
-            files.update((execution.file, *map(str, execution.read)))
+            files.update((execution.file, *map(str, execution.read_paths)))
         return files - {""}
 
     # Modules next to the recipes.

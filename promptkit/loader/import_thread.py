@@ -115,12 +115,12 @@ class Importer(Generic[T]):
         # For each hanging file, the stamps of the files whose code was running.
         self._hanging: dict[Path, Stamps] = {}
 
-    def run(self, known: Stamps, has_changed: Callable[[], bool]) -> T:
+    def run(self, stamps_before: Stamps, has_changed: Callable[[], bool]) -> T:
         """
         Import the recipes on another thread, and return the result.
 
         Args:
-            known:
+            stamps_before:
                 The stamps of the files, taken before the import.
 
             has_changed:
@@ -166,7 +166,7 @@ class Importer(Generic[T]):
             abandon_imports(thread.ident or 0)
             # The file may have been fixed by now. The version that hangs is the one from before the import.
             self._hanging[file] = {
-                path: known[path] if path in known else file_stamp(path) for path in running
+                path: stamps_before[path] if path in stamps_before else file_stamp(path) for path in running
             }
             raise ImportTimeoutError
         if isinstance(outcome, BaseException):

@@ -63,10 +63,10 @@ def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
         The declarations, and the paths of the files and folders that were read.
     """
     main_file = Path(folder, SKILL_FILE)
-    read = {str(main_file)}
+    read_paths = {str(main_file)}
     try:
         locations, entered = paths_below(folder)
-        read.update(locations.values(), entered)
+        read_paths.update(locations.values(), entered)
         if SKILL_FILE not in locations:  # its name differs in case, or it was removed in the meantime
             msg = f"it has no file called exactly {SKILL_FILE!r}"
             raise SkillError(msg, "add it, or correct the case of its name")  # noqa: TRY301 (reported below)
@@ -74,13 +74,13 @@ def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
     except SkillError as error:
         report = Report(f"skill {main_file.parent.name!r}", Location(str(main_file)))
         report.add(error.rule, str(error), error.hint)
-        return LoadedFile(main_file, diagnostics=tuple(report.found)), read
+        return LoadedFile(main_file, diagnostics=tuple(report.found)), read_paths
     base = root.parent if Path(folder) == root else root
     skills = tuple(
         _make_skill_folder(Path(folder, inner), base, _files_below(inner, files))
         for inner in _skill_folders(files)
     )
-    return LoadedFile(main_file, skills=skills), read
+    return LoadedFile(main_file, skills=skills), read_paths
 
 
 def _skill_folders(files: Iterable[str]) -> list[str]:
@@ -121,16 +121,16 @@ def load_markdown(
         return [], set()
     from promptkit.declarations.markdown_prompts import read_markdown_prompt  # few targets need it
 
-    loaded, read = list[LoadedFile](), list[Path]()
+    loaded, read_paths = list[LoadedFile](), list[Path]()
     for file in map(folder.joinpath, names):
         try:
-            with collecting(files_read, read):
+            with collecting(files_read, read_paths):
                 before_import(file)
                 prompt, diagnostics = read_markdown_prompt(file, folder)
         except BaseException as error:  # noqa: BLE001 (the author's completions may raise anything)
             prompt, diagnostics = None, (diagnose_import(file, folder, error),)
         loaded.append(LoadedFile(file, () if prompt is None else (prompt,), diagnostics=diagnostics))
-    return loaded, {*map(str, read), *(str(loaded_file.file) for loaded_file in loaded)}
+    return loaded, {*map(str, read_paths), *(str(loaded_file.file) for loaded_file in loaded)}
 
 
 T = TypeVar("T")
@@ -209,18 +209,20 @@ class FolderImport:
         else:
             failed = (LoadedFile(self.folder / name, diagnostics=failure.diagnostics) for name in self.names)
             by_file = [*failed, failure]
-        read = imported_files().union(map(self._path, self.names if failure is None else ["__init__.py"]))
+        read_paths = imported_files().union(
+            map(self._path, self.names if failure is None else ["__init__.py"])
+        )
         if self._files is not None:
             by_file += diagnose_unserved(self._files, by_file)
             for skill, paths in self._load_skills(self._files):
                 by_file.append(skill)
-                read |= paths
+                read_paths |= paths
             prompts, paths = load_markdown(self.folder, self._files.markdown, self._before_import)
             by_file += prompts
-            read |= paths
+            read_paths |= paths
         by_file.sort(key=lambda loaded: str(loaded.file))
         root = None if self._files is None else self.folder
-        return Recipes(by_file=by_file, root=root, read=read)
+        return Recipes(by_file=by_file, root=root, read_paths=read_paths)
 
     def _path(self, name: str) -> str:
         return os.path.join(str(self.folder), name)
@@ -235,7 +237,7 @@ class FolderImport:
         execution = Execution(module)
         import_file = partial(_import_file, module, file, self._executions)
         imported = self._import_or_fail(file, import_file, execution)
-        if execution.declared or execution.read:  # for a module that another loader has executed
+        if execution.declared or execution.read_paths:  # for a module that another loader has executed
             self._executions.add(execution)
         if isinstance(imported, LoadedFile):
             self._recipes.discard(module)
@@ -244,7 +246,7 @@ class FolderImport:
     def _import_or_fail(self, file: Path, call: Callable[[], T], execution: Execution) -> T | LoadedFile:
         """Import *file* by calling *call*. An exception becomes a diagnostic of the file."""
         try:
-            with collecting(declarations, execution.declared), collecting(files_read, execution.read):
+            with collecting(declarations, execution.declared), collecting(files_read, execution.read_paths):
                 self._before_import(file)
                 return call()
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
@@ -350,15 +352,15 @@ def load(
         for recipes, name in zip(loaded_modules, module_targets, strict=True)
         for loaded in recipes.by_file
     )
-    read = set[str]().union(*(recipes.read for recipes in parts))
+    read_paths = set[str]().union(*(recipes.read_paths for recipes in parts))
     for prefix, folder, files in markdown:
         known = {loaded.file for loaded in by_file}
         new = [file for file in files if Path(folder, file) not in known]
         loaded_files, paths = load_markdown(Path(folder), new, before_import)
         by_file += (loaded.with_prefix(prefix) for loaded in loaded_files)
-        read |= paths
+        read_paths |= paths
     root = parts[0].root if parts else Path(markdown[0][1])
-    return Recipes(by_file=by_file, root=root, read=read)
+    return Recipes(by_file=by_file, root=root, read_paths=read_paths)
 
 
 class _Folder(Struct):

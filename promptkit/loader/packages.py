@@ -255,7 +255,7 @@ def _remove_package(name: str, finder: RecipeFinder, *, removes_all: bool) -> No
 
 def reduce_declaration(declared: Any) -> tuple[Any, ...]:
     """
-    Return the result of `object.__reduce__` for a prompt, a resource or a skill.
+    Return what the ``__reduce__`` method of a prompt, a resource or a skill must return.
 
     Raises:
         PicklingError: If no other process could find the object.

@@ -52,7 +52,7 @@ class Declaration(Struct, frozen=True):
 
 
 def key_of(definition: Definition, prefix: str = "") -> Key:
-    """Return the unique key of a definition in a target with a prefix."""
+    """Return the unique key that a definition has in a target with *prefix*."""
     if isinstance(definition, Prompt):
         return "prompt", prefixed_name(prefix, definition.options.name)
     if isinstance(definition, Resource):
@@ -92,7 +92,7 @@ class LoadedFile(Struct, frozen=True):
     prefix: str = ""
 
     def with_prefix(self, prefix: str) -> "LoadedFile":
-        """Return the same declarations in a target with a prefix."""
+        """Return the same declarations for a target with *prefix*."""
         return structs.replace(self, prefix=prefix)
 
     def name_of(self, prompt: Prompt[..., Any]) -> str:
@@ -125,7 +125,7 @@ class Recipes:
         root:
             The target if it is a folder; otherwise None.
 
-        read:
+        read_paths:
             The paths of all files that were read to import the recipes, both modules and media.
     """
 
@@ -137,12 +137,12 @@ class Recipes:
         *,
         by_file: Iterable[LoadedFile] = (),
         root: Path | None = None,
-        read: Iterable[str] = (),
+        read_paths: Iterable[str] = (),
     ) -> None:
         loose = LoadedFile(None, tuple(prompts), tuple(resources), skills=tuple(skills))
         self.by_file = (loose, *by_file) if loose.definitions else tuple(by_file)
         self.root = root
-        self.read = frozenset(read)
+        self.read_paths = frozenset(read_paths)
 
     @property
     def prompts(self) -> tuple[Prompt[..., Any], ...]:

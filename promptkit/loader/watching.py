@@ -61,7 +61,7 @@ class WatchedFiles(Struct, frozen=True):
             The stamp of each file; None if it does not exist.
 
         folders:
-            The device and the inode of each folder; None if it does not exist.
+            The device and inode numbers of each folder; None if it does not exist.
 
         scanned:
             The folders in which new files count as well, each with the suffix that their names must have.
@@ -81,7 +81,7 @@ class WatchedFiles(Struct, frozen=True):
 
     @property
     def is_in_place(self) -> bool:
-        """Whether each path still leads to the same folder."""
+        """Whether the path of each folder still leads to the same folder."""
         return all(_identity(folder) == identity for folder, identity in self.folders.items())
 
     def is_being_written(self, seconds: float) -> bool:

@@ -1020,7 +1020,7 @@ class TestLoadAgain:
         )
         (folder / "dot.png").write_bytes(png)
 
-        assert {Path(file).name for file in load(folder / "greet.py").read} == {
+        assert {Path(file).name for file in load(folder / "greet.py").read_paths} == {
             "greet.py",
             "_text.py",
             "dot.png",
