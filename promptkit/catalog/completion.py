@@ -253,7 +253,7 @@ class Completer(Struct, frozen=True):
         return self._completion(result, before, last)
 
     def _split(self, typed: str) -> tuple[str, str]:
-        """Return the text before the part to complete, and that part."""
+        """Split *typed* into the text before the part to complete, and that part."""
         return _split_last(typed) if self.is_list else ("", typed)
 
     def _call(self, typed: str, arguments: Mapping[str, str] | None) -> Any:

@@ -192,7 +192,7 @@ class FunctionRenderer(Struct, frozen=True):
         return self._finish(self._convert(result, limit))
 
     def _exhaust(self, items: Iterator[Any], limit: int) -> Workflow:
-        """Return the workflow of the values that a generator yields and finally returns."""
+        """Return a workflow made from the values that a generator yields and finally returns."""
         messages, position = MessageBuilder(limit), 0
         while True:
             try:
@@ -215,7 +215,7 @@ class FunctionRenderer(Struct, frozen=True):
         return make_workflow(workflow.messages, workflow.system, self.answer, workflow.cache_points)
 
     def _convert(self, result: object, limit: int, messages: MessageBuilder | None = None) -> Workflow:
-        """Return the workflow of *messages* followed by *result*."""
+        """Return a workflow made from *messages*, followed by *result*."""
         messages = MessageBuilder(limit) if messages is None else messages
         try:
             messages.add(result)

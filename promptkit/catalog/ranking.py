@@ -53,7 +53,7 @@ def words_of(text: str) -> list[str]:
 
 class Ranking:
     """
-    Strings that can be compared with each other and with a request.
+    Ranks strings by their similarity to a request, and finds strings that are similar to each other.
 
     Args:
         texts:

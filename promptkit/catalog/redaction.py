@@ -167,7 +167,7 @@ def _spellings(value: Any, limit: int, *, keys: bool) -> set[str]:
 
 
 def _parts(value: Any, *, keys: bool) -> Iterator[Any]:
-    """Yield the innermost parts of a value, except for None, true and false."""
+    """Yield the innermost parts of a value, except for None, True and False."""
     if isinstance(value, Mapping):
         value = [*value.keys(), *value.values()] if keys else list(value.values())
     if isinstance(value, list | tuple | set | frozenset):

@@ -40,7 +40,7 @@ _NO_ARGUMENTS: Final = Arguments("", (), "resource")
 
 @cache
 def _mime_types() -> MimeTypes:
-    """Return MIME types that do not depend on the machine: Python's, and those of typical skill files."""
+    """Return MIME types that do not depend on the machine: Python's, and types for typical skill files."""
     types = MimeTypes(filenames=())
     types.add_type("application/toml", ".toml")
     types.add_type("application/yaml", ".yaml")

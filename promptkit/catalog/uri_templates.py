@@ -97,14 +97,14 @@ class Expression(Struct, frozen=True):
 
     @property
     def stops(self) -> str:
-        """Characters that the text of the expression cannot contain."""
+        """The characters that the text of the expression cannot contain."""
         # A single path segment contains no "/".
         single = len(self.variables) == 1 and not self.exploded
         return "/" + self.operator.stops if single and self.operator.leader == "/" else self.operator.stops
 
     def ends(self, uri: str, fits: bytearray) -> list[int]:
         """
-        Return, for each position in a URI, the earliest end of an expansion that starts there, or -1.
+        Return, for each position in a URI, the earliest end of an expansion that starts there (-1 for none).
 
         Args:
             uri:

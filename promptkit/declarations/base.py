@@ -95,7 +95,7 @@ class Decorated:
 
     @cached_property
     def saved(self) -> SavedCases:
-        """The container of the saved cases."""
+        """The container for the saved cases."""
         return SavedCases()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -177,7 +177,7 @@ class Declared(Decorated, Generic[P, Sent]):
         """
 
     def _save(self, name: str, make_sent: Callable[[], Sent]) -> Case:
-        """Save a case, with the location of the caller's caller."""
+        """Save a case whose location is that of the caller's caller."""
         location, module = locate_caller(1)
         case = Case(name, location, make_sent, module)
         self.saved.add(case)

@@ -162,7 +162,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         return compiled
 
     def compile(self) -> tuple[CompiledPrompt | None, tuple[Diagnostic, ...]]:
-        """Return the compiled prompt, or None if it has errors, and all diagnostics."""
+        """Return the compiled prompt (None if it has errors) and all diagnostics."""
         return self._compilation
 
     @cached_property

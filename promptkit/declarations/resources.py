@@ -168,7 +168,7 @@ class Resource(Declared[P, str], Generic[P, R]):
 
     def compile(self) -> tuple[CompiledResource | None, tuple[Diagnostic, ...]]:
         """
-        Return the compiled resource, or None if it has errors, and all diagnostics.
+        Return the compiled resource (None if it has errors) and all diagnostics.
 
         A parameter without an annotation accepts text, or a value of its default's type.
         """

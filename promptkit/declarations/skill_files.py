@@ -282,7 +282,7 @@ class SkillFolder(Struct, frozen=True, eq=False, dict=True):
             return error
 
     def compile(self) -> tuple[CompiledSkill | None, tuple[Diagnostic, ...]]:
-        """Return the skill as it is served, or None if it has errors, and all diagnostics."""
+        """Return the skill as it is served (None if it has errors) and all diagnostics."""
         report = Report(f"skill {self.name!r}", self.location)
         fields = self._fields
         if isinstance(fields, FrontmatterError):

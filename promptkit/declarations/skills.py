@@ -102,7 +102,7 @@ class Skill(Decorated, Generic[R]):
 
     def compile(self) -> tuple[CompiledSkill | None, tuple[Diagnostic, ...]]:
         """
-        Return the skill as it is served, or None if it has errors, and all diagnostics.
+        Return the skill as it is served (None if it has errors) and all diagnostics.
 
         This calls the author's function, and the functions that return the contents of files.
         """

@@ -193,7 +193,7 @@ def add_module(name: str, module: ModuleType) -> None:
 
 
 def _find_first_spec(finders: Iterable[Any], name: str, path: SearchPath) -> ModuleSpec | None:
-    """Return the spec from the first finder that finds a module."""
+    """Return the spec from the first finder that finds a module; None if none finds it."""
     specs = (finder.find_spec(name, path) for finder in list(finders))
     return next((spec for spec in specs if spec is not None), None)
 
