@@ -49,10 +49,10 @@ class ImportClock:
         if self._is_reported or seconds < _REPORT_AFTER_S:
             return
         self._is_reported = True
-        subject = "the recipes have" if file is None else f"{printable(str(file))} has"
+        subject = "importing the recipes" if file is None else f"importing {printable(str(file))}"
         line = authors_line(thread)
         location = "" if line is None else f", now at {line}"
-        say(f"{subject} been importing for {seconds:.0f} s{location}{consequence}")
+        say(f"{subject} has taken {seconds:.0f} s so far{location}{consequence}")
 
 
 @contextmanager

@@ -773,7 +773,7 @@ class TestHangingImports:
         author.wait_for(greet="tri", part="see you", zoo="z")
 
         stderr = capsys.readouterr().err
-        assert f"promptkit: {author.folder / 'greet.py'} has been importing for 0 s, now at " in stderr
+        assert f"promptkit: importing {author.folder / 'greet.py'} has taken 0 s so far, now at " in stderr
         assert "; the previous recipes are still served" in stderr
         assert "unchanged until fixed: greet.py" in stderr
         assert "the import did not finish and was abandoned; save the file to try again" in diagnostic.message

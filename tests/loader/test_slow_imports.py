@@ -40,8 +40,8 @@ def slow():
     \"""Say that it is done.\"""
     return "Done."
 """
-EXPECTED_REPORT = "recipes/slow.py has", "recipes/slow.py", "4"
-REPORT = re.compile(r"promptkit: (.*) been importing for \d+ s, now at (.*slow.py):(\d+)")
+EXPECTED_REPORT = "recipes/slow.py", "recipes/slow.py", "4"
+REPORT = re.compile(r"promptkit: importing (.*) has taken \d+ s so far, now at (.*slow.py):(\d+)")
 
 
 def parse_reports(lines, folder):
