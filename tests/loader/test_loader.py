@@ -686,7 +686,7 @@ class TestProject:
         loaded = load(target.format(recipes(folder=folder, hello=self.RECIPE)))
 
         assert (list_names(loaded), loaded.diagnostics) == (["hello"], ())
-        assert str(project / "mylib" / "util.py") in loaded.read
+        assert str(project / "mylib" / "util.py") in loaded.read_paths
         assert sys.path[-1] == str(project)
 
     def test_siblings_take_precedence(self, project, recipes):
