@@ -12,7 +12,7 @@ from typing import Literal
 from promptkit.catalog.skill_access import SkillForm
 from promptkit.cli.loading import report_catalog_errors
 from promptkit.compiler.reloading import Reloader
-from promptkit.declarations.options import icons_of
+from promptkit.declarations.options import convert_icons
 from promptkit.language.annotations import parse_scopes
 from promptkit.language.media import Icon
 from promptkit.loader.targets import targets_of
@@ -165,7 +165,7 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
     reloader = Reloader(targets, report_catalog_errors)
     catalog = reloader.load()
     report_catalog_errors(catalog)
-    should_watch = watch and reloader.watches
+    should_watch = watch and reloader.has_watched_files
     public_hosts, public_origins = public_hosts_and_origins(public_url)
     authorizer = create_authorizer(
         resource=public_url,
@@ -187,7 +187,7 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
             version=version,
             title=title,
             website=website,
-            icons=icons_of(icons),
+            icons=convert_icons(icons),
             instructions=read_instructions(instructions) if isinstance(instructions, Path) else instructions,
         ),
         hosts=(*hosts, *public_hosts),

@@ -37,7 +37,7 @@ SIX_MISTAKES = {
 }
 
 FOUND = """\
-recipes/names.py:3: error PK201: prompt 'my prompt:x': a name has 1 to 64 characters: letters A-Z and a-z, digits, '_' and '-'
+recipes/names.py:3: error PK201: prompt 'my prompt:x': a name must have 1 to 64 characters: letters A-Z and a-z, digits, '_' and '-'
     call it 'my-prompt-x'
 recipes/signatures.py:4: error PK301: prompt 'bare': parameter 'diff' has no annotation
     write its type, as in 'diff: str'

@@ -1,4 +1,4 @@
-"""Arguments of compiled prompts: descriptions and schemas for clients, and the conversion of sent values."""
+"""Arguments of compiled prompts: metadata for clients, and the conversion of the values that they send."""
 
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from promptkit.types.unstructuring import can_be_sent, json_of, text_of
 
 class Argument(Struct, frozen=True):
     """
-    One argument of a compiled prompt: its description for clients, and the conversion of its values.
+    One argument of a compiled prompt, with its metadata for clients and the reader for its values.
 
     Args:
         name:
@@ -62,12 +62,12 @@ class Argument(Struct, frozen=True):
 
     @property
     def has_default(self) -> bool:
-        """Whether the function's signature has a default, whatever the environment contains."""
+        """Whether the function's signature has a default, regardless of any environment variable."""
         return self.default is not NO_DEFAULT
 
     @property
     def required(self) -> bool:
-        """Whether clients must send the argument: it has neither a default nor an environment variable."""
+        """Whether clients must send the argument, as it has neither a default nor an environment variable."""
         return self.default is NO_DEFAULT and self.arg.env is None
 
     @property
@@ -77,7 +77,9 @@ class Argument(Struct, frozen=True):
 
     @property
     def default_text(self) -> str | None:
-        """The current value of the argument's environment variable, as a client would send it, or None."""
+        """
+        The value of the argument's environment variable, as a client would send it; None if it has no value.
+        """
         text = os.environ.get(self.arg.env) if self.arg.env else None
         if not (text or self.blank_is_value):
             return None
@@ -100,7 +102,7 @@ class Argument(Struct, frozen=True):
         return is_bytes(core) or (is_list(core) and is_bytes(plain(get_args(core)[0], core=True)))
 
     def errors_of(self, value: Any, error: ConversionError) -> Iterator[InvalidArgument]:
-        """Yield one error for each invalid part of *value*. Secret values are not repeated."""
+        """Yield one error for each invalid part of *value*. The errors do not repeat secret values."""
         for part in error.parts:
             expected = part.expected or self.reader.expected
             yield InvalidArgument(
@@ -115,7 +117,7 @@ class Argument(Struct, frozen=True):
 
 
 def takes_blank(annotation: Any) -> bool:
-    """Return whether ``""`` is a value of a type. For other types, it means "not given"."""
+    """Return whether ``""`` is a value of this type. For any other type, it means "not given"."""
     return plain(annotation) is str or (is_constrained(annotation) and plain(annotation.__origin__) is str)
 
 
@@ -167,9 +169,9 @@ class Arguments(Struct, frozen=True):
         """
         The argument values of each example call; empty if a required argument has no example.
 
-        The first call has only the required arguments. It is followed by one call for each example of the
-        argument that has the most: call N uses the Nth example of each argument, or its first example if it
-        has fewer. Optional arguments without examples are omitted.
+        The first call passes only the required arguments. It is followed by as many calls as the argument
+        with the most examples has: the Nth of these calls passes the Nth example of each argument, or the
+        first example of an argument that has fewer. Optional arguments without examples are omitted.
         """
         examples = {argument.name: argument.examples for argument in self.ordered}
         # Defaults from environment variables differ between machines, so such arguments need an example.
@@ -200,11 +202,11 @@ class Arguments(Struct, frozen=True):
         Args:
             sent:
                 The values by argument name: strings, or other JSON values where the type allows them. None
-                means no values. A string such as ``$2``, with the position of an optional argument, means
-                that the argument was not given.
+                means no values. A string such as ``$2``, where 2 is the position of an optional argument,
+                means that this argument was not given.
 
             known:
-                Values that have been converted already.
+                Values that are already converted.
 
         Raises:
             ArgumentsError: If any argument is missing, invalid, or unknown and not ignored. The error lists
@@ -235,11 +237,11 @@ class Arguments(Struct, frozen=True):
 
     def environment_values(self, sent: Container[str]) -> dict[str, Any]:
         """
-        Return the current values of environment variables for the arguments that are not *sent*.
+        Return the values from environment variables for the arguments that are not in *sent*.
 
         Raises:
-            ArgumentsError: If a variable has an invalid value, or is not set although its argument has
-                no other default. The error lists them all.
+            ArgumentsError: If a variable has an invalid value, or is not set and its argument has no other
+                default. The error lists them all.
         """
         values: dict[str, Any] = {}
         errors: list[InvalidArgument] = []
@@ -254,7 +256,7 @@ class Arguments(Struct, frozen=True):
         """
         Add values from the environment to *values*, and errors for invalid or missing ones to *errors*.
 
-        Arguments that were *sent*, or already have a value or an error, are skipped.
+        Arguments that are in *sent*, or that already have a value or an error, are skipped.
         """
         invalid = {error.argument for error in errors}
         for argument in self._in_environment:
@@ -299,12 +301,12 @@ class Arguments(Struct, frozen=True):
             return argument.required and is_nullable(argument.annotation)
         return value != "" or argument.blank_is_value
 
-    def _is_ignored(self, name: str) -> bool:  # noqa: ARG002 (tools ignore some)
-        """Return whether a value for an argument that does not exist is ignored."""
+    def _is_ignored(self, name: str) -> bool:  # noqa: ARG002 (tools ignore some names)
+        """Return whether to ignore a value that was sent for *name*, which is not an argument."""
         return False
 
     def completer(self, name: str) -> Completer | None:
-        """Return the completer of an argument, if any. Raises `ArgumentsError` for an unknown name."""
+        """Return the completer for an argument, or None. Raises `ArgumentsError` for an unknown name."""
         if name not in self.by_name:
             raise ArgumentsError(self.owner, (self._unknown_argument(name),), self.kind)
         return self.by_name[name].completer
@@ -322,7 +324,7 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 def schema_of(arguments: Iterable[Argument]) -> dict[str, Any]:
     """
-    Return the JSON Schema of an object with *arguments* as its members.
+    Return the JSON Schema of an object that has *arguments* as its properties.
 
     The schema contains neither ``additionalProperties: false`` nor ``$schema``, because some clients reject
     tools with these keywords. Prompts reject unknown arguments nevertheless.
@@ -340,7 +342,7 @@ def schema_of(arguments: Iterable[Argument]) -> dict[str, Any]:
 
 def schema_without_null(argument: Argument) -> dict[str, Any]:
     """
-    Return an argument's JSON Schema without the alternative null; ``{}`` if several alternatives remain.
+    Return an argument's JSON Schema without its null alternative; ``{}`` if several alternatives remain.
     """
     schema, _ = type_schema(argument.annotation, Definitions({}))
     members = [member for member in schema.get("anyOf", [schema]) if member.get("type") != "null"]
@@ -370,14 +372,14 @@ def _clauses(argument: Argument, form: str) -> Iterator[str]:
 
 
 def _defaults(argument: Argument) -> list[Any]:
-    """Return the function's default in a list, or an empty list if clients must not or cannot see it."""
+    """Return a list with the function's default, or an empty list if clients cannot or must not see it."""
     default = argument.default
     hidden = default is NO_DEFAULT or default is None or argument.arg.secret
     return [] if hidden or not can_be_sent(default) else [default]
 
 
 def _text(value: Any) -> str:
-    """Return a value as one line of JSON, shortened; text has no quotes."""
+    """Return a value as JSON on one line, shortened; strings are not quoted."""
     json_value = json_of(value)
     text = json_value if isinstance(json_value, str) else msgspec.json.encode(json_value).decode()
     return shortened(" ".join(text.split()))

@@ -50,7 +50,7 @@ class Case:
 
     @property
     def is_current(self) -> bool:
-        """Whether the case is from the last import of its module."""
+        """Whether the case was saved by the latest import of its module."""
         return self.module is None or sys.modules.get(self.module.__name__) is self.module
 
     def mismatch(self, outcome: object) -> str | None:
@@ -62,23 +62,23 @@ class Case:
                 The result of rendering or reading, or the exception.
 
         Returns:
-            The difference; None if the outcome is as expected, or is an error of a different kind.
+            The difference; None if the outcome is as expected, or if it is any other kind of error.
         """
         if self.refusal is None:
             return f"is rejected: {outcome}" if is_refused(outcome) else None
         if not isinstance(outcome, BaseException):
-            return f"should be rejected with {self.refusal!r}, but it renders"
+            return f"should be rejected with {self.refusal!r}, but it succeeds"
         if is_refused(outcome) and self.refusal not in str(outcome):
             return f"should be rejected with {self.refusal!r}, but the error is: {outcome}"
         return None
 
     def refused(self, text: str) -> "Case":
         """
-        Expect an error: an argument is invalid, or the prompt raises `PromptError`.
+        Expect the case to fail because an argument is invalid or the prompt raises `PromptError`.
 
         Args:
             text:
-                A part of the message.
+                A part of the error message.
 
         Returns:
             The case.
@@ -96,7 +96,7 @@ class Case:
 @attrs.define(eq=False, repr=False)
 class SkillCase(Case):
     """
-    A request for which a model should choose a skill, or should not.
+    A request for which a model should, or should not, choose a skill.
 
     Args:
         wanted:

@@ -22,7 +22,7 @@ from promptkit.language.messages import Workflow
 
 class Catalog(Mapping[str, CompiledPrompt]):
     """
-    The served prompts by name, resources by URI and skills, with the compiler's diagnostics.
+    A mapping of the served prompts by name, with the resources, the skills and the compiler's diagnostics.
 
     Args:
         prompts:
@@ -40,7 +40,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     __slots__ = (
         *("_by_name", "_by_uri", "_diagnostics", "_fixed", "_prompts", "_resources"),
-        *("_skill_by_uri", "_skill_with", "_skills"),
+        *("_skill_by_uri", "_skill_by_inner_uri", "_skills"),
     )
 
     def __init__(
@@ -62,7 +62,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         }
         self._skills = tuple(sorted(skills, key=attrgetter("uri_template")))
         self._skill_by_uri = {skill.uri_template: skill for skill in self._skills}
-        self._skill_with: dict[str, CompiledSkill] | None = None
+        self._skill_by_inner_uri: dict[str, CompiledSkill] | None = None
 
     @property
     def prompts(self) -> tuple[CompiledPrompt, ...]:
@@ -91,7 +91,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The compiler's errors, each of which keeps something from being served."""
+        """The compiler's errors, each of which keeps a declaration or a file from being served."""
         return tuple(diagnostic for diagnostic in self.diagnostics if diagnostic.severity is Severity.ERROR)
 
     @property
@@ -132,7 +132,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         return Catalog(self.prompts, diagnostics, self.resources, self.skills)
 
     def visible_to(self, scopes: frozenset[str]) -> "Catalog":
-        """Return the catalog for a caller with *scopes*, without items that need other scopes."""
+        """Return the catalog that a caller with *scopes* sees: without items that require other scopes."""
         if all(needed <= scopes for needed in self.requirements):
             return self
         prompts = tuple(prompt for prompt in self.prompts if prompt.scopes <= scopes)
@@ -152,7 +152,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     def render(self, name: str, arguments: Mapping[str, Any] | None = None) -> Workflow:
         """
-        Render the prompt called *name* with the arguments of a client.
+        Render the prompt called *name* with the arguments that a client sent.
 
         Raises:
             UnknownPromptError: If no prompt has this name.
@@ -178,7 +178,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
                 The text typed so far.
 
             chosen:
-                The values of other arguments that are known already.
+                The values that are already chosen for other arguments.
 
         Raises:
             UnknownPromptError: If no prompt has this name.
@@ -192,7 +192,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
             Exception: Any exception from the author's completer.
         """
         completer = None
-        if ":" not in name:  # as in every URI
+        if ":" not in name:  # every URI contains a colon
             completer = self[name].arguments.completer(argument)
         elif (resource := self.template(name)).is_template:
             completer = resource.arguments.completer(argument)
@@ -205,8 +205,8 @@ class Catalog(Mapping[str, CompiledPrompt]):
         """
         Return the resource at *uri*, and the values of its variables as they appear in the URI.
 
-        A resource with exactly this URI takes precedence over templates. Of several matching templates, the
-        first is returned.
+        A resource with exactly this URI takes precedence over templates. If several templates match, the
+        first one is used.
 
         Raises:
             UnknownResourceError: If no resource matches.
@@ -215,7 +215,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
             return match
 
         if len(uri) > MAX_URI_LENGTH:
-            raise UnknownResourceError(uri, reason=f"a URI has at most {MAX_URI_LENGTH:,} characters")
+            raise UnknownResourceError(uri, reason=f"a URI can have at most {MAX_URI_LENGTH:,} characters")
         raise UnknownResourceError(uri, nearest(uri, self._by_uri))
 
     def find_prompt(self, name: str) -> CompiledPrompt | None:
@@ -239,25 +239,25 @@ class Catalog(Mapping[str, CompiledPrompt]):
         """Return the skill whose ``SKILL.md`` has this URI, or None."""
         return self._skill_by_uri.get(normalize_uri(uri))
 
-    def find_skill_with(self, uri: str) -> CompiledSkill | None:
-        """Return the innermost skill with a file or folder at this normalized URI, or None."""
-        if self._skill_with is None:  # built only if a client asks for it
+    def find_skill_containing(self, uri: str) -> CompiledSkill | None:
+        """Return the innermost skill that contains the file or folder at this normalized URI, or None."""
+        if self._skill_by_inner_uri is None:  # built on first use
             outermost_first = sorted(self._skills, key=lambda skill: len(skill.folder))
-            self._skill_with = {
+            self._skill_by_inner_uri = {
                 item: skill for skill in outermost_first for item in (*skill.resources, *skill.children)
             }
-        return self._skill_with.get(uri)
+        return self._skill_by_inner_uri.get(uri)
 
     def find_fixed(self, uri: str) -> CompiledResource | None:
         """
-        Return the resource with this URI, either declared or a file of a skill; None if there is none.
+        Return the resource with this URI: a declared one, or a file of a skill; None if there is none.
 
-        The URI can contain unescaped characters, and escapes in lowercase.
+        The URI can contain unescaped characters and lowercase escapes.
         """
         uri = normalize_uri(uri)
         if (resource := self._fixed.get(uri)) is not None:
             return resource
-        skill = self.find_skill_with(uri) if self._skills else None
+        skill = self.find_skill_containing(uri) if self._skills else None
         return None if skill is None else skill.resources.get(uri)
 
     def template(self, uri_template: str) -> CompiledResource:

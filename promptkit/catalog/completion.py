@@ -18,7 +18,7 @@ from promptkit.types.functions import FORWARD, copy_mutable_defaults, is_any_asy
 #: Maximum number of values in one completion, as MCP defines it.
 MAX_VALUES: Final = 100
 
-#: Maximum number of typed characters to match at word beginnings or with gaps, which takes quadratic time.
+#: Maximum length of a typed text that is matched at word starts or with gaps, which takes quadratic time.
 _MAX_WORD_LENGTH: Final = 200
 
 
@@ -31,10 +31,10 @@ class Completion(Struct, frozen=True):
             The best matches, best first, at most `MAX_VALUES`.
 
         total:
-            The number of all matches.
+            The total number of matches.
 
         has_more:
-            Whether *values* is incomplete.
+            Whether there are more matches than *values* contains.
     """
 
     values: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Completion(Struct, frozen=True):
 
 
 def complete(candidates: Iterable[str], typed: str) -> Completion:
-    """Return the best of *candidates* for the typed text."""
+    """Return the candidates that best match the typed text."""
     ranked = rank(candidates, typed)
     return Completion(ranked[:MAX_VALUES], len(ranked), len(ranked) > MAX_VALUES)
 
@@ -52,9 +52,10 @@ def rank(candidates: Iterable[str], typed: str) -> tuple[str, ...]:
     """
     Return the candidates that match *typed*, best first, without duplicates.
 
-    Case is ignored. Candidates are ordered by how they match: equal to *typed*; starting with it; with a
-    later word that starts with it; with its characters in the same order, the closer together the better.
-    Candidates that match equally well keep their order. Every candidate matches ``""``.
+    Case is ignored. The best match is a candidate that equals *typed*. Next come candidates that start with
+    it, then those with a later word that starts with it, then those that contain its characters in the same
+    order, the closer together the better. Candidates that match equally well keep their order. Every
+    candidate matches ``""``.
     """
     unique = dict.fromkeys(candidates)
     if not typed:
@@ -68,7 +69,7 @@ def rank(candidates: Iterable[str], typed: str) -> tuple[str, ...]:
 
 
 def _grade(candidate: str, typed: str, *, is_word: bool) -> tuple[int, int] | None:
-    """Return how well *candidate* matches the casefolded *typed*: lower is better, None for a mismatch."""
+    """Return how well *candidate* matches the casefolded *typed* (lower is better); None if it does not."""
     folded = candidate.casefold()
     if folded.startswith(typed):
         return (0 if folded == typed else 1), 0
@@ -79,7 +80,7 @@ def _grade(candidate: str, typed: str, *, is_word: bool) -> tuple[int, int] | No
 
 
 def _starts_word(candidate: str, typed: str) -> bool:
-    """Return whether a later word starts with *typed*: ``note`` in ``new-notes`` and ``newNotes``."""
+    """Return whether a later word starts with *typed*, as with ``note`` in ``new-notes`` and ``newNotes``."""
     # Casefolding comes last, because it removes the capitals that words start with. It never shortens text,
     # so comparing as many characters as were typed is enough.
     return any(
@@ -90,7 +91,9 @@ def _starts_word(candidate: str, typed: str) -> bool:
 
 
 def _span(text: str, typed: str) -> int | None:
-    """Return the length of the shortest part of *text* that has the characters of *typed* in order."""
+    """
+    Return the length of the shortest part of *text* that has the characters of *typed* in order, or None.
+    """
     shortest = None
     start = end = 0
     while True:
@@ -119,8 +122,8 @@ def _separator(text: str) -> str:
     return "\n" if "\n" in text.lstrip() else ","
 
 
-def _items(candidates: Iterable[str], before: str) -> list[str]:
-    """Return the candidates for the next item of a list, without the items chosen already."""
+def _remaining_items(candidates: Iterable[str], before: str) -> list[str]:
+    """Return the candidates for the next item of a list, without the items that are already chosen."""
     if before.startswith("["):
         return []  # JSON is pasted as a whole, not typed item by item
     separator = _separator(before)
@@ -130,7 +133,7 @@ def _items(candidates: Iterable[str], before: str) -> list[str]:
     ]
 
 
-def _texts(values: object, source_label: str, hint: str) -> tuple[str, ...]:
+def _candidate_texts(values: object, source_label: str, hint: str) -> tuple[str, ...]:
     """Return the values as users would enter them, without None."""
     if isinstance(values, Coroutine):
         values.close()  # otherwise Python warns that it was never awaited
@@ -155,10 +158,12 @@ def _text(value: object) -> str:
 def _normalize_source(source: Iterable[Any] | Callable[..., Any]) -> tuple[str, ...] | Callable[..., Any]:
     if callable(source) and not isinstance(source, Iterable):  # an enumeration is callable and iterable
         return copy_mutable_defaults(source)
-    return _texts(source, "complete= got", "write ['a', 'b'], or pass a function without calling it")
+    return _candidate_texts(
+        source, "complete= got", "write ['a', 'b'], or pass a function without calling it"
+    )
 
 
-def _label_of(function: object) -> str:
+def _describe_function(function: object) -> str:
     return f"complete function {getattr(function, '__name__', type(function).__name__)!r}"
 
 
@@ -169,8 +174,11 @@ def _count_parameters(function: Callable[..., Any]) -> int:
         # A function with *args is usually a wrapper, which hides its required parameters.
         if len(needed) <= 2 and not any(p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL) for p in needed):
             return len(needed)
-    takes = "does not take (), (typed) or (typed, arguments)"
-    msg = f"{_label_of(function)} {takes}: give defaults to its other parameters, or wrap it in a lambda"
+    takes = "must take (), (typed) or (typed, arguments)"
+    msg = (
+        f"{_describe_function(function)} {takes}: give defaults to its other parameters, or wrap it in a "
+        "lambda"
+    )
     raise TypeError(msg)
 
 
@@ -180,20 +188,20 @@ class Completer(Struct, frozen=True):
 
     Args:
         source:
-            The candidates, which are read once: strings, enumeration members, whose text is used, or other
-            values, which are converted with `str`. Alternatively, a function (``def`` or ``async def``) that
-            returns or yields such candidates, or None for no candidates.
+            The candidates: strings, enumeration members (completed as their text), or other values (converted
+            with `str`). They are read once. Alternatively, a function (``def`` or ``async def``) that returns
+            or yields such candidates, or returns None if there are none.
 
-            The function takes no arguments, or the typed text, or the typed text and a mapping of the
-            arguments that were chosen already, as the client sent them. Its candidates are ranked
-            like fixed ones, and only the matching ones are returned.
+            The function can take no arguments; the typed text; or the typed text, and a mapping of the
+            arguments chosen so far, as the client sent them. Its candidates are ranked like fixed ones, and
+            only matching ones are returned.
 
         is_list:
-            Whether the text is a list whose last item is completed. Each suggestion is then the text of the
-            whole list.
+            Whether the typed text is a list, of which the last item is completed. Each suggestion is then the
+            text of the whole list.
 
     Raises:
-        TypeError: If *source* is neither iterable nor a function, or the function takes other arguments.
+        TypeError: If *source* is neither iterable nor a function, or if the function has other parameters.
 
         Exception: Any exception from iterating over the candidates.
     """
@@ -213,7 +221,7 @@ class Completer(Struct, frozen=True):
 
     def complete(self, typed: str, arguments: Mapping[str, str] | None = None) -> Completion:
         """
-        Return the suggestions for *typed*, given *arguments* that were chosen before.
+        Return the suggestions for *typed*, given the *arguments* chosen so far.
 
         An asynchronous function is run on a new event loop.
 
@@ -227,7 +235,7 @@ class Completer(Struct, frozen=True):
         if not self.is_async:
             before, last = self._split(typed)
             return self._completion(self._call(last, arguments), before, last)
-        name = _label_of(self.source)
+        name = _describe_function(self.source)
         message = f"{name} is asynchronous, and an event loop is already running: await .complete_async(...)"
         return run_async(self.complete_async, (typed, arguments), {}, message)
 
@@ -239,13 +247,13 @@ class Completer(Struct, frozen=True):
             result = await result
         if self.is_async and isinstance(result, AsyncIterable):
             try:
-                result = await read_all_async(result, f"{_label_of(self.source)} returned ")
+                result = await read_all_async(result, f"{_describe_function(self.source)} returned ")
             except TooLongError as error:
                 raise ResultError(str(error)) from None
         return self._completion(result, before, last)
 
     def _split(self, typed: str) -> tuple[str, str]:
-        """Return the text before the part to complete, and that part."""
+        """Split *typed* into the text before the part to complete, and that part."""
         return _split_last(typed) if self.is_list else ("", typed)
 
     def _call(self, typed: str, arguments: Mapping[str, str] | None) -> Any:
@@ -256,10 +264,10 @@ class Completer(Struct, frozen=True):
         if isinstance(self.source, tuple):
             candidates = self.source
         else:
-            source_label = f"{_label_of(self.source)} returned"
+            source_label = f"{_describe_function(self.source)} returned"
             hint = "return ['a', 'b'], and use `async def` if it awaits"
-            candidates = () if result is None else _texts(result, source_label, hint)
+            candidates = () if result is None else _candidate_texts(result, source_label, hint)
         if not self.is_list:
             return complete(candidates, typed)
-        completion = complete(_items(candidates, before), typed)
+        completion = complete(_remaining_items(candidates, before), typed)
         return structs.replace(completion, values=tuple(before + value for value in completion.values))

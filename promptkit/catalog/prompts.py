@@ -1,4 +1,4 @@
-"""A compiled prompt: converts its arguments, calls its function, and turns the result into a workflow."""
+"""Compiled prompts, which convert their arguments, call a function, and turn its result into a workflow."""
 
 import inspect
 from collections.abc import (
@@ -45,7 +45,7 @@ TAGS: Final = "promptkit/tags"
 
 
 def prefixed_name(prefix: str, name: str) -> str:
-    """Return the name of a prompt in a target with a prefix; ``""`` means no prefix."""
+    """Return the name that a prompt has in a target with *prefix*; ``""`` means no prefix."""
     return f"{prefix}-{name}" if prefix else name
 
 
@@ -58,10 +58,10 @@ class FunctionRenderer(Struct, frozen=True):
             A function, generator, coroutine function or async generator.
 
         name:
-            The prompt's name, for errors.
+            The prompt's name, for error messages.
 
         location:
-            Where the function is defined, for errors.
+            Where the function is defined, for error messages.
 
         answer:
             The type of the answer that the author declared, if any.
@@ -88,8 +88,8 @@ class FunctionRenderer(Struct, frozen=True):
 
         Raises:
             ResultError: If a returned or yielded value cannot be converted to a message, if text contains the
-                ``repr`` of content, or if the reply is too long; the error names the prompt and its location,
-                with a hint.
+                ``repr`` of content, or if the reply is too long. The error names the prompt and its location,
+                and contains a hint.
 
             EmptyPromptError: If there are no messages.
 
@@ -112,7 +112,7 @@ class FunctionRenderer(Struct, frozen=True):
         """
         Call a function that is not asynchronous.
 
-        Plain text, which most prompts return, is returned without a workflow.
+        Plain text, which most prompts return, is not wrapped in a workflow.
 
         Args:
             values:
@@ -184,7 +184,7 @@ class FunctionRenderer(Struct, frozen=True):
 
     def _workflow(self, result: object, limit: int) -> Workflow:
         if isinstance(result, Workflow):
-            if result.messages[UNCOUNTED_MESSAGES:]:  # repeated values share memory until they are encoded
+            if result.messages[UNCOUNTED_MESSAGES:]:  # it may be too long: repeated values share memory
                 self._convert(result, limit)
             return result if result.messages and self.answer is None else self._finish(result)
         if isinstance(result, Iterator):
@@ -192,7 +192,7 @@ class FunctionRenderer(Struct, frozen=True):
         return self._finish(self._convert(result, limit))
 
     def _exhaust(self, items: Iterator[Any], limit: int) -> Workflow:
-        """Return the workflow of the values that a generator yields and finally returns."""
+        """Return a workflow made from the values that a generator yields and finally returns."""
         messages, position = MessageBuilder(limit), 0
         while True:
             try:
@@ -215,7 +215,7 @@ class FunctionRenderer(Struct, frozen=True):
         return make_workflow(workflow.messages, workflow.system, self.answer, workflow.cache_points)
 
     def _convert(self, result: object, limit: int, messages: MessageBuilder | None = None) -> Workflow:
-        """Return the workflow of *messages* followed by *result*."""
+        """Return a workflow made from *messages*, followed by *result*."""
         messages = MessageBuilder(limit) if messages is None else messages
         try:
             messages.add(result)
@@ -224,7 +224,7 @@ class FunctionRenderer(Struct, frozen=True):
         return messages.build()
 
     def _check_texts(self, rendered: Workflow | str, reprs: Sequence[str]) -> None:
-        """Raise ResultError if any text contains one of *reprs*, which were made while the function ran."""
+        """Raise ResultError if any text contains one of *reprs*, which the function created while it ran."""
         if isinstance(rendered, str):
             texts = [rendered]
         else:
@@ -235,14 +235,14 @@ class FunctionRenderer(Struct, frozen=True):
             is_turn = outermost.startswith(("Message(", "Workflow("))
             hint = "join turns with +" if is_turn else "pass it to user(...) as a separate part"
             msg = (
-                f"prompt {self.name!r} ({self.location}) shows {shortened(outermost)} in a text, in Python's "
-                f"notation: {hint}"
+                f"prompt {self.name!r} ({self.location}) has text that contains the Python repr "
+                f"{shortened(outermost)}: {hint}"
             )
             raise ResultError(msg)
 
     def _result_error(self, error: UnsendableError | TooLongError, verb: str) -> ResultError:
         where = "".join(f", at position {i + 1}," for i in error.path).replace(",,", ",")
-        more = "; --max-reply lets a server send more" if isinstance(error, TooLongError) else ""
+        more = "; use --max-reply to raise a server's limit" if isinstance(error, TooLongError) else ""
         return ResultError(f"prompt {self.name!r} ({self.location}) {verb}{where} {error}{more}")
 
 
@@ -279,7 +279,7 @@ class CompiledPrompt(Struct, frozen=True):
             The time limit for one rendering in seconds, if the author set one.
 
         cache:
-            How long a reply can be reused for the same arguments, in seconds.
+            How long, in seconds, a reply can be reused for the same arguments.
 
         elicit:
             Whether the user is asked for missing and invalid arguments: for every request (True), never
@@ -287,8 +287,7 @@ class CompiledPrompt(Struct, frozen=True):
             optional arguments were not sent.
 
         tool:
-            The author's description of the prompt's behavior as a tool; False if the prompt is not offered as
-            a tool.
+            The author's hints about the prompt as a tool; False if the prompt is not offered as a tool.
 
         scopes:
             The scopes that a caller needs; all are required. The prompt is hidden from other callers.
@@ -303,7 +302,7 @@ class CompiledPrompt(Struct, frozen=True):
             Returns the cases that the author has saved.
 
         prefix:
-            The prefix of the prompt's target, with which the name starts.
+            The prefix of the prompt's target, which is the start of the name.
     """
 
     name: str
@@ -326,7 +325,7 @@ class CompiledPrompt(Struct, frozen=True):
 
     def with_prefix(self, prefix: str) -> "CompiledPrompt":
         """
-        Return the prompt as a target with a prefix serves it. Error messages contain the new name as well.
+        Return the prompt as a target with *prefix* serves it: under a new name, which errors contain as well.
         """
         name = prefixed_name(prefix, self.name)
         return structs.replace(
@@ -383,7 +382,7 @@ class CompiledPrompt(Struct, frozen=True):
                 The context of the request.
 
             known:
-                Values that have been converted already.
+                Values that are already converted.
 
         Raises:
             ArgumentsError: If any argument is missing, unknown or invalid. The error lists them all.
@@ -395,7 +394,7 @@ class CompiledPrompt(Struct, frozen=True):
 
     def render(self, given: Mapping[str, Any] | None = None, context: Context | None = None) -> Workflow:
         """
-        Render with the arguments of a client.
+        Render the prompt with the arguments that a client sent.
 
         Args:
             given:
@@ -419,7 +418,7 @@ class CompiledPrompt(Struct, frozen=True):
         self, given: Mapping[str, Any] | None = None, context: Context | None = None
     ) -> Workflow:
         """
-        Render with the arguments of a client, on the running event loop.
+        Render the prompt as `render` does, but on the running event loop.
 
         Raises:
             Exception: Any exception that `render` raises.

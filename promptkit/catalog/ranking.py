@@ -1,7 +1,7 @@
 """
-Ranking of short strings by the words that they share with a request, as in search: TF-IDF and cosines.
+Ranking of short strings by the words that they share with a request, using TF-IDF and cosine similarity.
 
-The ranking recognizes neither synonyms nor meaning. A model can choose better, or worse.
+The ranking recognizes neither synonyms nor meaning. A model may make a better choice, or a worse one.
 """
 
 import re
@@ -16,7 +16,7 @@ _WORD: Final = (
     r"|[^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
 )
 
-#: Words without a topic: common English words, and words that occur in any skill description or request.
+#: Words that do not indicate a topic: common English words, and words common in skills and requests.
 _WITHOUT_TOPIC: Final = """
     a about above after again all also am an and any are as at be because been before being below between both
     but by can could d did do does doing don down during each etc few for from further get had has have having
@@ -35,7 +35,7 @@ _SUFFIXES: Final = ("ing", "edly", "ed", "es", "s")
 
 
 def _stem(word: str) -> str:
-    """Return an English word without its ending, so that 'reviews' and 'reviewing' are the same word."""
+    """Return an English word without its ending, so that 'reviews' and 'reviewing' are equal."""
     if word.endswith("ies") and len(word) > 5:
         return f"{word[:-3]}y"
     for suffix in _SUFFIXES:
@@ -46,14 +46,14 @@ def _stem(word: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of *text* that can indicate its topic, without their endings."""
+    """Return the words of *text* that may indicate its topic, without their endings."""
     words = re.findall(_WORD, text.casefold())
     return [_stem(word) for word in words if word not in _STOP_WORDS]
 
 
 class Ranking:
     """
-    Strings that can be compared with each other and with a request.
+    Ranks strings by their similarity to a request, and finds strings that are similar to each other.
 
     Args:
         texts:
@@ -73,7 +73,7 @@ class Ranking:
                 self._by_word[word].append((number, weight))
 
     def _vector(self, count: Counter[str]) -> dict[str, float]:
-        """Return the weight of each word of a string. The squares of the weights add up to 1."""
+        """Return the weight of each word in a string. The squares of the weights add up to 1."""
         weights = {word: number * self._weights.get(word, 0.0) for word, number in count.items()}
         length = sqrt(sum(weight * weight for weight in weights.values())) or 1.0
         return {word: weight / length for word, weight in weights.items()}
@@ -85,7 +85,7 @@ class Ranking:
             ((cosine, number) for number, cosine in cosines.items()), key=lambda one: (-one[0], one[1])
         )
 
-    def pairs(self, above: float) -> Iterator[tuple[float, int, int]]:
+    def similar_pairs(self, above: float) -> Iterator[tuple[float, int, int]]:
         """Yield the cosine and the indexes of each pair of strings whose cosine exceeds *above*."""
         for number, vector in enumerate(self._vectors):
             for other, cosine in self._cosines(vector).items():
@@ -102,6 +102,6 @@ class Ranking:
 
 def best_matches(texts: Sequence[str], query: str) -> Sequence[int]:
     """
-    Return the indexes of *texts* that share a word with *query*, best first; all if *query* has no words.
+    Return the indexes of the texts that share a word with *query*, best first; all if *query* has no words.
     """
     return [number for _, number in Ranking(texts).rank(query)] if words_of(query) else range(len(texts))

@@ -1,8 +1,8 @@
 """
 Redaction: hides the values of secret arguments in text that is shown or stored.
 
-A value is hidden in the form in which it was sent, in its converted form, and as Python, JSON, URLs and
-base64 spell it.
+A value is hidden in the form in which it was sent, in its converted form, and in the forms that it has in
+Python, JSON, URLs and base64.
 """
 
 import json
@@ -24,17 +24,17 @@ from promptkit.language.annotations import NO_DEFAULT
 from promptkit.types.kinds import plain
 from promptkit.types.unstructuring import json_of
 
-#: Replaces a secret.
+#: The text that replaces a secret.
 HIDDEN: Final = "<secret>"
 
-#: Any sequence of this many characters of a secret is hidden, wherever it is in the secret.
-STRETCH: Final = 8
+#: Any part of a secret that has this many characters is hidden, wherever it is in the secret.
+WINDOW_LENGTH: Final = 8
 
-#: Minimum length of hidden strings. Otherwise, a secret "1" would hide every 1.
-_SHORTEST: Final = 4
+#: Minimum length of a string to hide. Otherwise, the secret "1" would hide every 1.
+_MIN_LENGTH: Final = 4
 
 #: Limits for hiding secrets in printed text: the number of recent requests, the characters per value, and the
-#: characters of all hidden strings together.
+#: total number of characters in all hidden strings.
 _MAX_REQUESTS: Final = 256
 _MAX_VALUE_CHARACTERS: Final = 16 * 1024
 _MAX_CHARACTERS: Final = 128 * 1024
@@ -46,12 +46,12 @@ _PROTOCOL_MEMBERS: Final = ("type", "role", "mimeType", "mime_type", "media_type
 @attrs.frozen
 class Redactor:
     """
-    Hides certain strings.
+    Replaces secret strings in text.
 
     Args:
         texts:
-            The strings. Any `STRETCH` consecutive characters of a string are hidden; shorter strings are
-            hidden as a whole.
+            The strings. Any `WINDOW_LENGTH` consecutive characters of a string are hidden; shorter strings
+            are hidden only as a whole.
     """
 
     texts: frozenset[str] = attrs.field(default=frozenset(), repr=False)
@@ -72,13 +72,15 @@ class Redactor:
         for name in arguments.secret & sent.keys():
             with suppress(Exception):  # an author's own type can raise any exception
                 read[name] = arguments.by_name[name].reader.read(sent[name])
-        sent_texts = _secrets(arguments, sent, sys.maxsize, read=False)
-        return cls(sent_texts | _secrets(arguments, read, sys.maxsize, read=True))
+        sent_texts = _secrets(arguments, sent, sys.maxsize, are_converted=False)
+        return cls(sent_texts | _secrets(arguments, read, sys.maxsize, are_converted=True))
 
     @classmethod
-    def of_values(cls, arguments: Arguments, values: Mapping[str, Any], *, read: bool = False) -> Self:
+    def of_values(
+        cls, arguments: Arguments, values: Mapping[str, Any], *, are_converted: bool = False
+    ) -> Self:
         """
-        Return a redactor for the secrets of one request, to apply to everything that is printed.
+        Return a redactor for the secrets of one request, for use on everything that is printed.
 
         The number of hidden strings is bounded, and no author's code is called to convert values.
 
@@ -89,10 +91,10 @@ class Redactor:
             values:
                 The values by name.
 
-            read:
-                Whether *values* are already converted, instead of in the form that a client sends.
+            are_converted:
+                Whether *values* are already converted. Otherwise, they have the form that a client sends.
         """
-        return cls(_secrets(arguments, values, _MAX_VALUE_CHARACTERS, read=read))
+        return cls(_secrets(arguments, values, _MAX_VALUE_CHARACTERS, are_converted=are_converted))
 
     def redacted(self, text: str) -> str:
         """Return *text* with every secret replaced by `HIDDEN`."""
@@ -111,33 +113,46 @@ class Redactor:
 
     @cached_property
     def hidden_windows(self) -> frozenset[str]:
-        """All hidden sequences of `STRETCH` characters."""
+        """All hidden sequences of `WINDOW_LENGTH` characters."""
         return frozenset(window for text in self.texts for window in _iterate_windows(text) if window.strip())
 
     @cached_property
     def short_secrets(self) -> tuple[str, ...]:
-        """The secrets shorter than `STRETCH`, longest first."""
-        return tuple(sorted((text for text in self.texts if len(text) < STRETCH), key=len, reverse=True))
+        """The secrets shorter than `WINDOW_LENGTH`, longest first."""
+        return tuple(
+            sorted((text for text in self.texts if len(text) < WINDOW_LENGTH), key=len, reverse=True)
+        )
 
 
-def _secrets(arguments: Arguments, values: Mapping[str, Any], limit: int, *, read: bool) -> frozenset[str]:
-    """Return the possible spellings of the secrets among *values*, and of their defaults."""
+def _secrets(
+    arguments: Arguments, values: Mapping[str, Any], limit: int, *, are_converted: bool
+) -> frozenset[str]:
+    """Return all forms of the secret values among *values*, and of the defaults of secret arguments."""
     texts: set[str] = set()
     for name in arguments.secret:
         argument = arguments.by_name[name]
         has_keys = not is_typeddict(plain(argument.annotation))  # field names are not secret
         default = None if argument.default is NO_DEFAULT else argument.default
-        for value, is_read in ((values.get(name), read), (default, True), (argument.default_text, False)):
+        for value, is_converted in (
+            (values.get(name), are_converted),
+            (default, True),
+            (argument.default_text, False),
+        ):
             parsed = value
-            if argument.reader.is_json and not is_read and isinstance(value, str) and len(value) <= limit:
+            if (
+                argument.reader.is_json
+                and not is_converted
+                and isinstance(value, str)
+                and len(value) <= limit
+            ):
                 with suppress(ValueError, RecursionError):
                     parsed = json.loads(value)
-            texts |= _spellings(parsed, limit, keys=is_read and has_keys)
-    return frozenset(text for text in texts if len(text.strip()) >= _SHORTEST)
+            texts |= _spellings(parsed, limit, keys=is_converted and has_keys)
+    return frozenset(text for text in texts if len(text.strip()) >= _MIN_LENGTH)
 
 
 def _spellings(value: Any, limit: int, *, keys: bool) -> set[str]:
-    """Return the strings in a value as they are, and as Python, JSON, URLs and base64 spell them."""
+    """Return the strings in a value, unchanged and as they are written in Python, JSON, URLs and base64."""
     spellings: set[str] = set()
     for part in _parts(value, keys=keys):
         for text in (spelling[: max(limit, 0)] for spelling in _display_texts(part)):
@@ -152,7 +167,7 @@ def _spellings(value: Any, limit: int, *, keys: bool) -> set[str]:
 
 
 def _parts(value: Any, *, keys: bool) -> Iterator[Any]:
-    """Yield the innermost parts of a value, except for None, true and false."""
+    """Yield the innermost parts of a value, except for None, True and False."""
     if isinstance(value, Mapping):
         value = [*value.keys(), *value.values()] if keys else list(value.values())
     if isinstance(value, list | tuple | set | frozenset):
@@ -177,7 +192,7 @@ def _display_texts(part: Any) -> list[str]:
 
 class RecentSecrets:
     """
-    The secrets of recent requests, which threads that prompts started might print later.
+    The secrets of recent requests, which threads started by prompts might still print later.
 
     Their number and size are bounded; the oldest are dropped.
     """
@@ -202,7 +217,7 @@ class RecentSecrets:
 _RECENT: Final = RecentSecrets()
 
 
-def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool = False) -> None:
+def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, are_converted: bool = False) -> None:
     """
     Hide the secrets among *values* in everything that is printed from now on.
 
@@ -213,10 +228,10 @@ def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool =
         values:
             The values by name.
 
-        read:
-            Whether *values* are already converted, instead of in the form that a client sends.
+        are_converted:
+            Whether *values* are already converted. Otherwise, they have the form that a client sends.
     """
-    redactor = Redactor.of_values(arguments, values or {}, read=read)
+    redactor = Redactor.of_values(arguments, values or {}, are_converted=are_converted)
     if redactor.texts:
         _RECENT.add(redactor)
         standard_error.redact_with(_RECENT.redacted)
@@ -230,7 +245,7 @@ def _redact(text: str, redactors: tuple[Redactor, ...]) -> str:
         if window in hidden:
             if start >= end:
                 parts += [text[end:start], HIDDEN]
-            end = start + STRETCH
+            end = start + WINDOW_LENGTH
     text = "".join((*parts, text[end:]))
     for redactor in redactors:
         for secret in redactor.short_secrets:
@@ -239,5 +254,5 @@ def _redact(text: str, redactors: tuple[Redactor, ...]) -> str:
 
 
 def _iterate_windows(text: str) -> Iterator[str]:
-    """Return all sequences of `STRETCH` characters."""
-    return (text[start : start + STRETCH] for start in range(len(text) - STRETCH + 1))
+    """Return all sequences of `WINDOW_LENGTH` consecutive characters in *text*."""
+    return (text[start : start + WINDOW_LENGTH] for start in range(len(text) - WINDOW_LENGTH + 1))

@@ -1,4 +1,4 @@
-"""Compiled resources: matched against URIs, and read."""
+"""Compiled resources, which match URIs and return the documents at them."""
 
 import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -19,7 +19,7 @@ from promptkit.language.text import Text
 from promptkit.language.validation import describe
 from promptkit.types.errors import ConversionError
 
-#: Characters that typed or copied URIs never contain.
+#: Control characters, which typed or copied URIs never contain.
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 #: A path without any of these stays inside its folder.
@@ -28,20 +28,20 @@ _MAY_LEAVE_FOLDER: Final = re.compile(r"\.\.|[/\\:\0]")
 #: Separators of paths in a string that might be a list of paths.
 _BETWEEN_PATHS: Final = re.compile(r'[,"\n]')
 
-#: Hints for invalid return types, which are added to the error.
+#: Continuations of the hint "return str or bytes", by the invalid type of a returned value.
 _HINTS: Final[Mapping[type, str]] = {
-    type(None): ", '' for an empty document; raise PromptError if it does not exist",
+    type(None): " ('' for an empty document), or raise PromptError if it does not exist",
     Text: ", such as its .text",
 }
 
 
 class CompiledResource(Struct, frozen=True):
     """
-    One resource as it is served: at one URI, or at all URIs of a template.
+    One resource as it is served: at one URI, or at all URIs that match a template.
 
     Args:
         uri_template:
-            The resource's URI, or the template of its URIs.
+            The resource's URI, or the template for its URIs.
 
         name:
             The resource's name.
@@ -83,8 +83,8 @@ class CompiledResource(Struct, frozen=True):
             The resource's icons.
 
         annotations:
-            An object with the audience, the priority and the time of the last change, if the author declared
-            any of them.
+            An object that holds the audience, the priority and the time of the last change, if the author
+            declared any of these.
 
         size:
             The size of the content in bytes, if the author declared it.
@@ -114,7 +114,7 @@ class CompiledResource(Struct, frozen=True):
 
     @property
     def example_uris(self) -> tuple[str, ...]:
-        """The URIs of the example calls; the URI itself if it has no variables."""
+        """The URIs of the example calls; only the resource's URI if it has no variables."""
         return tuple(expand_template(self.uri_template, values) for values in self.arguments.examples)
 
     def match(self, uri: str) -> dict[str, Value] | None:
@@ -167,7 +167,7 @@ class CompiledResource(Struct, frozen=True):
 
     def content(self, uri: str, values: Mapping[str, Any]) -> EmbeddedResource:
         """
-        Call the author's function, and return its content under *uri*.
+        Call the author's function, and return its result as the content at *uri*.
 
         Args:
             uri:
@@ -196,11 +196,11 @@ class CompiledResource(Struct, frozen=True):
 
 def content_of(resource: Any, uri: str, result: Any) -> EmbeddedResource:
     """
-    Return the content for the value that a resource's function returned.
+    Convert the value that a resource's function returned to content.
 
     Args:
         resource:
-            The resource, compiled or not: it has a name, a MIME type and a location.
+            The resource, compiled or not. Only its name, its MIME type and its location are used.
 
         uri:
             The URI of the content.
@@ -234,7 +234,7 @@ def _stays_in_folder(text: str) -> bool:
     """Return whether *text*, a path or a list of paths, stays inside its folder."""
     if not _MAY_LEAVE_FOLDER.search(text):
         return True
-    # Check both kinds of paths on every platform: a harmless name on one can be a drive on the other.
+    # Check both kinds of paths on every platform: a harmless name on one platform can be a drive on another.
     kinds = (PurePosixPath, PureWindowsPath)
     paths = [kind(path.strip()) for path in _BETWEEN_PATHS.split(text) for kind in kinds]
     return not ("\0" in text or "\\" in text or any(".." in path.parts or path.anchor for path in paths))

@@ -14,7 +14,7 @@ from promptkit.types.unstructuring import text_of
 PNG: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
 WAV: Final = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQIAAACAgA=="
 
-#: Strings by the format that a schema names.
+#: A sample string for each format that a schema can name.
 _FORMATS: Final = {
     "date": "2026-01-15",
     "date-time": "2026-01-15T12:00:00+00:00",
@@ -27,7 +27,7 @@ _FORMATS: Final = {
     "ipv6": "2001:db8::1",
 }
 
-#: Values for other strings. The first value that the schema's pattern and the parameter allow is used.
+#: Samples for other strings. The first one that the schema's pattern and the parameter allow is used.
 _TEXTS: Final = (
     *("sample", *_FORMATS.values(), "2026-01-15T12:00:00", "12:00:00", PNG, WAV),
     *("1", "1.5", "1.2.3", "a", "A", "A1", "ABC-123", "en-US", "#aabbcc", "sample.txt"),
@@ -37,21 +37,21 @@ _TEXTS: Final = (
 _MAX_TRIED: Final = 64
 _MAX_DEPTH: Final = 8
 
-#: Maximum number of an argument's choices that each get a call. With more choices, none does.
+#: Maximum number of an argument's choices. If it has more, no calls are added for its choices.
 _MAX_CHOICES: Final = 20
 
 
 def sample_calls(arguments: Arguments) -> list[dict[str, str]]:
     """
-    Return the arguments of up to two calls, as a client sends them: the required arguments, and all.
+    Return the arguments of up to two calls, as a client sends them: only the required arguments, and all.
 
     Args:
         arguments:
             The arguments of a prompt or a resource.
 
     Returns:
-        The calls. They use the author's examples where there are any. If no value is known for a required
-        argument, there are no calls.
+        The calls, which use the author's examples where there are any. There are no calls if no value is
+        known for a required argument.
     """
     texts = {argument.name: sample_text(argument) for argument in arguments.ordered}
     complete = {name: text for name, text in texts.items() if text is not None}
@@ -63,7 +63,7 @@ def sample_calls(arguments: Arguments) -> list[dict[str, str]]:
 
 
 def choice_calls(arguments: Arguments) -> list[dict[str, str]]:
-    """Return the calls of `sample_calls`, and one more call for each choice that these calls do not use."""
+    """Return the calls from `sample_calls`, and one more call for each choice that these do not use."""
     calls = sample_calls(arguments)
     for argument in arguments.ordered if calls else ():
         for choice in _choices(argument):

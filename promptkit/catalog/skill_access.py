@@ -28,7 +28,7 @@ SKILL_FORMS: Final[tuple[SkillForm, ...]] = ("tools", "prompts")
 FIND_SKILLS: Final = "find_skills"
 READ_SKILL: Final = "read_skill"
 
-#: The lengths to which skill descriptions are shortened, one after the other, until all descriptions fit.
+#: The lengths to which skill descriptions are shortened. Each is tried in turn until all descriptions fit.
 _WIDTHS: Final = (1024, 500, 250, 120, 60, 0)
 
 _FIND: Final = (
@@ -43,24 +43,24 @@ _TOOL: Final = Tool(read_only=True, idempotent=True, open_world=False, destructi
 
 
 def skill_tools(catalog: Catalog) -> dict[str, CompiledPrompt]:
-    """Return the tools that find and read the skills of a catalog, by name; none if there are no skills."""
+    """Return the tools that find and read a catalog's skills, keyed by tool name; empty without skills."""
     skills = label_skills(skill for skill in catalog.skills if skill.is_for_models)
     if not skills:
         return {}
-    query = "Keywords of the task, as in 'review security'. Without keywords, all skills match."
-    path = "The path of a file of the skill, as in 'references/words.md'"
+    query = "Keywords for the task, as in 'review security'. Without keywords, all skills match."
+    path = "The path of a file in the skill, as in 'references/words.md'"
     return {
         FIND_SKILLS: make_tool(
             FIND_SKILLS,
             _FIND,
-            partial(_find, skills),
+            partial(_find_skills, skills),
             make_argument("query", str, query, ""),
             tool=_TOOL,
         ),
         READ_SKILL: make_tool(
             READ_SKILL,
             _describe_read_tool(skills),
-            partial(_read, skills),
+            partial(_read_skill_file, skills),
             make_argument("name", str, f"The name of the skill, as {FIND_SKILLS} returns it"),
             make_argument("file", str, path, SKILL_FILE),
             tool=_TOOL,
@@ -69,9 +69,9 @@ def skill_tools(catalog: Catalog) -> dict[str, CompiledPrompt]:
 
 
 def _describe_read_tool(skills: Mapping[str, CompiledSkill]) -> str:
-    """Return the description of the tool that reads skills, with as many skills as fit."""
+    """Return the description of the tool that reads skills, listing as many skills as fit."""
     for width in _WIDTHS:
-        lines = [_line(label, skill.description, width) for label, skill in skills.items()]
+        lines = [_format_line(label, skill.description, width) for label, skill in skills.items()]
         if len(text := "\n".join([f"{_READ} Skills:", *lines])) <= MAX_TOOL_DESCRIPTION:
             return text
     more = f"More skills: {FIND_SKILLS} returns them."
@@ -80,14 +80,14 @@ def _describe_read_tool(skills: Mapping[str, CompiledSkill]) -> str:
     return text
 
 
-def _line(label: str, description: str, width: int) -> str:
+def _format_line(label: str, description: str, width: int) -> str:
     text = " ".join(description.split())
     shortened = text if len(text) <= width else f"{text[: max(width - 1, 0)].rstrip()}\u2026"
     return f"- {label}: {shortened}" if width else f"- {label}"
 
 
-def _find(skills: Mapping[str, CompiledSkill], query: str = "") -> str:
-    """Return the best matches for a query as JSON."""
+def _find_skills(skills: Mapping[str, CompiledSkill], query: str = "") -> str:
+    """Return the skills that best match a query, as JSON."""
     entries = list(skills.items())
     numbers = best_matches([f"{label} {skill.description}" for label, skill in entries], query)
     matches = [
@@ -97,7 +97,9 @@ def _find(skills: Mapping[str, CompiledSkill], query: str = "") -> str:
     return json.encode({"skills": matches, "found": len(numbers)}).decode()
 
 
-def _read(skills: Mapping[str, CompiledSkill], name: str, file: str = SKILL_FILE) -> str | EmbeddedResource:
+def _read_skill_file(
+    skills: Mapping[str, CompiledSkill], name: str, file: str = SKILL_FILE
+) -> str | EmbeddedResource:
     """Return a file of a skill. Raises PromptError if there is no such skill or file."""
     if (skill := skills.get(name)) is None:
         msg = f"there is no skill {name!r}{_hint(name, skills)}"
@@ -123,18 +125,18 @@ def with_skill_prompts(
     catalog: Catalog, is_offered: Callable[[CompiledSkill], bool] = lambda _: True
 ) -> Catalog:
     """
-    Return a catalog with a prompt for each skill, except for skills with the same name as a prompt.
+    Return the catalog with an added prompt for each skill, unless a prompt already has the skill's name.
 
     Args:
         catalog:
             The catalog.
 
         is_offered:
-            Returns whether to add a prompt for a skill. Skills that their authors reserve for models get no
-            prompt.
+            Returns whether to add a prompt for a skill. No prompt is added for skills that their authors
+            reserve for models.
     """
     prompts = [
-        _prompt(label.replace("/", "-"), skill)
+        _make_prompt(label.replace("/", "-"), skill)
         for label, skill in label_skills(catalog.skills).items()
         if is_offered(skill) and skill.frontmatter.get("user-invocable") is not False
     ]
@@ -142,7 +144,7 @@ def with_skill_prompts(
     return Catalog([*catalog.prompts, *new], catalog.diagnostics, catalog.resources, catalog.skills)
 
 
-def _prompt(name: str, skill: CompiledSkill) -> CompiledPrompt:
+def _make_prompt(name: str, skill: CompiledSkill) -> CompiledPrompt:
     hint = skill.frontmatter.get("argument-hint")
     hint = " ".join(map(str, hint)) if isinstance(hint, list) else hint
     task = make_argument("task", str, hint if isinstance(hint, str) else "What to do", "")
@@ -154,14 +156,14 @@ def _prompt(name: str, skill: CompiledSkill) -> CompiledPrompt:
         meta={},
         arguments=Arguments(name, (task,), "prompt"),
         context=None,
-        renderer=FunctionRenderer(partial(_text, skill), name, skill.location),
+        renderer=FunctionRenderer(partial(_render_skill, skill), name, skill.location),
         scopes=skill.scopes,
         tool=False,  # models read the skill itself
     )
 
 
-def _text(skill: CompiledSkill, task: str = "") -> Workflow:
-    """Return the text of a skill for a user's task, with the names of its other files."""
+def _render_skill(skill: CompiledSkill, task: str = "") -> Workflow:
+    """Return a skill's text for a user's task, with the paths of the skill's other files."""
     body = skill.body.strip()
     parts = [body.replace(ARGUMENTS, task) if ARGUMENTS in body else body]
     if files := [file.path for file in skill.files[1:]]:
@@ -174,11 +176,11 @@ def _text(skill: CompiledSkill, task: str = "") -> Workflow:
 
 
 def without_skill_prompts(catalog: Catalog) -> Catalog:
-    """Return a catalog without the prompts that offer skills."""
+    """Return the catalog without the prompts that were added for skills."""
     prompts = [prompt for prompt in catalog.prompts if not _is_skill_prompt(prompt)]
     return Catalog(prompts, catalog.diagnostics, catalog.resources, catalog.skills)
 
 
 def _is_skill_prompt(prompt: CompiledPrompt) -> bool:
     function = prompt.renderer.function
-    return isinstance(function, partial) and function.func is _text
+    return isinstance(function, partial) and function.func is _render_skill

@@ -24,7 +24,7 @@ from promptkit.language.media import Icon
 #: Name of a skill's main file.
 SKILL_FILE: Final = "SKILL.md"
 
-#: Limits of the format, in characters.
+#: The skill format's limits, in characters.
 MAX_DESCRIPTION: Final = 1024
 MAX_COMPATIBILITY: Final = 500
 
@@ -39,8 +39,8 @@ _NO_ARGUMENTS: Final = Arguments("", (), "resource")
 
 
 @cache
-def _types() -> MimeTypes:
-    """Return MIME types that do not depend on the machine: Python's, and those of typical skill files."""
+def _mime_types() -> MimeTypes:
+    """Return MIME types that do not depend on the machine: Python's, and types for typical skill files."""
     types = MimeTypes(filenames=())
     types.add_type("application/toml", ".toml")
     types.add_type("application/yaml", ".yaml")
@@ -75,7 +75,7 @@ class SkillFile(Struct, frozen=True):
     @property
     def mime_type(self) -> str | None:
         """The MIME type, guessed from the file's name; None if unknown."""
-        return _types().guess_type(self.path)[0]
+        return _mime_types().guess_type(self.path)[0]
 
 
 class CompiledSkill(Struct, frozen=True, dict=True):
@@ -90,7 +90,7 @@ class CompiledSkill(Struct, frozen=True, dict=True):
             The skill's purpose, and when to use it.
 
         prefix:
-            The part of the skill's URIs before its name, with ``/`` as separator; can be empty.
+            The part of the skill's URIs before its name, with ``/`` as separator. It can be empty.
 
         frontmatter:
             The frontmatter of ``SKILL.md`` as JSON values.
@@ -117,7 +117,7 @@ class CompiledSkill(Struct, frozen=True, dict=True):
     scopes: frozenset[str] = frozenset()
     saved: Callable[[], tuple[SkillCase, ...]] = tuple
 
-    #: Skills have no separate display name, no icons, and no annotations of their own.
+    #: Skills have no display name, icons, annotations or size.
     title: ClassVar[None] = None
     icons: ClassVar[tuple[Icon, ...]] = ()
     annotations: ClassVar[None] = None
@@ -140,19 +140,19 @@ class CompiledSkill(Struct, frozen=True, dict=True):
     @property
     def is_listed(self) -> bool:
         """
-        Whether clients accept the skill in a list. Some clients reject a whole list for one long description.
+        Whether all clients accept the skill in a list. Some reject a whole list because of one long field.
         """
         limits = {"description": MAX_DESCRIPTION, "compatibility": MAX_COMPATIBILITY}
         return all(len(str(self.frontmatter.get(key, ""))) <= limit for key, limit in limits.items())
 
     @property
     def is_for_models(self) -> bool:
-        """Whether models can choose the skill. A Claude Code field can reserve it for users."""
+        """Whether models can choose the skill. A field from Claude Code can reserve it for users."""
         return self.frontmatter.get("disable-model-invocation") is not True
 
     @property
     def is_for_users(self) -> bool:
-        """Whether users can choose the skill, too, judging by a Claude Code field or placeholder."""
+        """Whether users can choose the skill too, according to a field or placeholder from Claude Code."""
         fields = self.frontmatter
         if "user-invocable" in fields:
             return fields["user-invocable"] is True
@@ -170,12 +170,12 @@ class CompiledSkill(Struct, frozen=True, dict=True):
 
     @cached_property
     def resources(self) -> Mapping[str, CompiledResource]:
-        """The skill's files by URI, as the resources that clients read."""
+        """The skill's files as resources that clients can read, keyed by URI."""
         return {self.uri_of(file.path): self._resource(file) for file in self.files}
 
     @cached_property
     def children(self) -> Mapping[str, Collection[str]]:
-        """The URIs of the files and folders in each folder of the skill, in order, by the folder's URI."""
+        """The URIs of the files and folders in each folder of the skill, in order, keyed by folder URI."""
         children: dict[str, dict[str, None]] = {}
         for file in self.files:
             uri = self.uri_of(file.path)
@@ -206,7 +206,7 @@ class CompiledSkill(Struct, frozen=True, dict=True):
 
 
 def label_skills(skills: Iterable[CompiledSkill]) -> dict[str, CompiledSkill]:
-    """Return skills by name, or by the path in the URI if an earlier skill has the same name."""
+    """Return the skills keyed by name, or by the path in the URI if an earlier skill has the same name."""
     by_label = dict[str, CompiledSkill]()
     for skill in skills:
         label = skill.name if skill.name not in by_label else f"{skill.prefix}/{skill.name}"

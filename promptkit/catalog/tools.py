@@ -21,7 +21,7 @@ from promptkit.types.structuring import structurer
 
 class Tools:
     """
-    The tools that models can call, by name. Each tool is created on first use.
+    The tools that models can call, keyed by name. Each tool is created on first use.
 
     Args:
         catalog:
@@ -33,7 +33,7 @@ class Tools:
         search:
             Whether to offer two tools that find and get prompts, instead of one tool per prompt.
 
-        others:
+        extra_tools:
             More tools by name, which take precedence over prompts of the same name.
     """
 
@@ -43,11 +43,11 @@ class Tools:
         *,
         prompts: bool = True,
         search: bool = False,
-        others: Mapping[str, CompiledPrompt] = MappingProxyType({}),
+        extra_tools: Mapping[str, CompiledPrompt] = MappingProxyType({}),
     ) -> None:
         self._catalog = catalog if prompts else Catalog()
         catalog = self._catalog
-        self._others = others
+        self._extra_tools = extra_tools
         self._cached_tools: dict[str, CompiledPrompt] = {}
         self._search = make_search_tools(lambda: callable_prompts(catalog)) if search else None
 
@@ -58,26 +58,28 @@ class Tools:
 
     @property
     def listed(self) -> Sequence[CompiledPrompt]:
-        """The tools, as clients list them: sorted by name, those for skills last."""
+        """The tools in the order in which clients list them: the added tools come after those for prompts."""
         prompts = callable_prompts(self._catalog)
         if self._search is None:
-            return *(each for each in prompts if each.name not in self._others), *self._others.values()
+            return *(
+                each for each in prompts if each.name not in self._extra_tools
+            ), *self._extra_tools.values()
         get_tool = structs.replace(self._search[GET], tool=combine_hints(prompts))
-        return self._search[FIND], get_tool, *self._others.values()
+        return self._search[FIND], get_tool, *self._extra_tools.values()
 
     def __getitem__(self, name: str) -> CompiledPrompt:
         """Return the tool called *name*. Raises `UnknownToolError` if there is none."""
-        if name in self._others:
-            return self._others[name]
+        if name in self._extra_tools:
+            return self._extra_tools[name]
         if self._search is None:
             return self.prompt(name)
         if (tool := self._search.get(name)) is None:
-            raise UnknownToolError(name, nearest(name, (*self._search, *self._others)))
+            raise UnknownToolError(name, nearest(name, (*self._search, *self._extra_tools)))
         return tool
 
     def prompt(self, name: str) -> CompiledPrompt:
         """
-        Return a prompt whose arguments are converted from JSON.
+        Return the prompt called *name* as a tool, whose arguments accept JSON values.
 
         Raises:
             UnknownToolError: If no prompt has this name, or it is not offered as a tool.
@@ -90,7 +92,7 @@ class Tools:
         prompt = self._catalog.find_prompt(name)
         if prompt is None or prompt.tool is False:
             names = [prompt.name for prompt in callable_prompts(self._catalog)]
-            raise UnknownToolError(name, nearest(name, (*names, *self._others)))
+            raise UnknownToolError(name, nearest(name, (*names, *self._extra_tools)))
         return prompt
 
 
@@ -106,7 +108,7 @@ def _convert_to_tool(prompt: CompiledPrompt) -> CompiledPrompt:
 
 
 def _accept_json(argument: Argument) -> Argument:
-    """Return an argument whose reader accepts JSON values of its type, or the same values as text."""
+    """Return the argument with a reader that accepts JSON values of its type as well as text."""
     convert, read_text = structurer(argument.annotation), argument.reader.read
 
     def read(value: Any) -> Any:
@@ -120,10 +122,10 @@ def _accept_json(argument: Argument) -> Argument:
 
 class _ToolArguments(Arguments, frozen=True):
     """
-    Arguments of a tool.
+    The arguments of a tool.
 
-    Null and empty text are values where the schema allows them. Unknown arguments are ignored, because some
-    hosts add their own, such as the id of the call. A misspelt argument is still an error.
+    Null and empty strings are values where the schema allows them. Unknown arguments are ignored, because
+    some hosts add their own, such as the id of the call. A misspelt argument is still an error.
     """
 
     def _is_given(self, name: str, value: Any) -> bool:
@@ -154,14 +156,14 @@ _FIND_DESCRIPTION: Final = (
 )
 _GET_DESCRIPTION: Final = f"Return a prompt from {FIND}, rendered with its arguments: instructions to follow."
 
-_QUERY: Final = "Keywords of the task, as in 'review security'. Without keywords, all prompts match."
+_QUERY: Final = "Keywords for the task, as in 'review security'. Without keywords, all prompts match."
 _NAME: Final = f"The prompt's name, as {FIND} returns it"
-_ARGUMENTS: Final = "Its arguments by name, as in its schema"
+_ARGUMENTS: Final = "The prompt's arguments by name, as in its schema"
 
 
 def make_search_tools(prompts: Callable[[], Iterable[CompiledPrompt]]) -> dict[str, CompiledPrompt]:
     """
-    Return the tools that find and get prompts, by name.
+    Return the tools that find and get prompts, keyed by tool name.
 
     Args:
         prompts:
@@ -236,11 +238,11 @@ def make_tool(
 
 
 def _encode_matches(matches: list[CompiledPrompt]) -> str:
-    """Return the best matches as JSON."""
-    entries = [_entry(prompt) for prompt in matches[:MAX_MATCHES]]
+    """Return the first `MAX_MATCHES` matches, as JSON."""
+    entries = [_format_entry(prompt) for prompt in matches[:MAX_MATCHES]]
     return json.encode({"prompts": entries, "found": len(matches)}).decode()
 
 
-def _entry(prompt: CompiledPrompt) -> Mapping[str, Any]:
+def _format_entry(prompt: CompiledPrompt) -> Mapping[str, Any]:
     texts = {"name": prompt.name, "title": prompt.title, "description": prompt.description}
     return {key: text for key, text in texts.items() if text is not None} | {"arguments": prompt.schema}

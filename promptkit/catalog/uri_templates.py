@@ -1,8 +1,8 @@
 """
-URI templates: extraction of the variables from a URI, the reverse of expanding its template.
+URI templates: extracting the variables from a URI, which reverses the expansion of its template.
 
-First a URI is split among the expressions of its template, such as ``{?a,b*}``, from its end to its start and
-in linear time. Then the text of each expression is split by the rules of its operator.
+First, a URI is divided among the expressions of its template, such as ``{?a,b*}``, from its end to its start
+and in linear time. Then the text of each expression is split according to the rules of its operator.
 """
 
 import re
@@ -20,10 +20,10 @@ from promptkit.types.unstructuring import text_of
 #: The value of a variable.
 Value: TypeAlias = str | list[str] | dict[str, str]
 
-#: Maximum number of characters of a URI. Browsers and servers accept only far shorter ones.
+#: Maximum number of characters in a URI. Browsers and servers accept only far shorter URIs.
 MAX_URI_LENGTH: Final = 65_536
 
-#: Characters that URIs contain unescaped, in addition to letters, digits and ``_.-~`` (RFC 3986, section 2).
+#: Characters that URIs can contain unescaped, as well as letters, digits and ``_.-~`` (RFC 3986, section 2).
 URI_PUNCTUATION: Final = "%:/?#[]@!$&'()*+,;="
 
 _ESCAPE: Final = re.compile("%[0-9A-Fa-f]{2}")
@@ -69,7 +69,7 @@ OPERATORS: Final = {
 
 
 class Variable(Struct, frozen=True):
-    """One variable of an expression, with its modifier."""
+    """One variable in an expression, with its modifier."""
 
     name: str
     explode: bool
@@ -85,7 +85,7 @@ class Variable(Struct, frozen=True):
 
 
 class Expression(Struct, frozen=True):
-    """One expression, such as ``{?a,b*}``."""
+    """One expression in a template, such as ``{?a,b*}``."""
 
     operator: Operator
     variables: tuple[Variable, ...]
@@ -97,14 +97,14 @@ class Expression(Struct, frozen=True):
 
     @property
     def stops(self) -> str:
-        """Characters that the text of the expression cannot contain."""
+        """The characters that the text of the expression cannot contain."""
         # A single path segment contains no "/".
         single = len(self.variables) == 1 and not self.exploded
         return "/" + self.operator.stops if single and self.operator.leader == "/" else self.operator.stops
 
     def ends(self, uri: str, fits: bytearray) -> list[int]:
         """
-        Return, for each position in a URI, the earliest end of an expansion that starts there, or -1.
+        Return, for each position in a URI, the earliest end of an expansion that starts there (-1 for none).
 
         Args:
             uri:
@@ -122,7 +122,7 @@ class Expression(Struct, frozen=True):
             ends[at] = end
         if not self.operator.leader:
             return ends
-        # Without values the expansion is empty, otherwise it starts with the leader.
+        # Without values, the expansion is empty; otherwise, it starts with the leader.
         positions = _positions(uri, self.operator.leader)
         started = {at: ends[at + 1] for at in positions if not fits[at] and self._can_start(uri, at)}
         return [at if fit else started.get(at, -1) for at, fit in enumerate(fits)]
@@ -130,7 +130,7 @@ class Expression(Struct, frozen=True):
     def _can_start(self, uri: str, at: int) -> bool:
         if not self.operator.named or self.exploded:
             return True
-        # A whole name must follow; otherwise, this is another "?" in the URI.
+        # A complete variable name must follow; otherwise, this is another "?" in the URI.
         names = (variable.name for variable in self.variables if uri.startswith(variable.name, at + 1))
         return any(not _IN_NAME.match(uri, at + 1 + len(name)) for name in names)
 
@@ -181,14 +181,14 @@ class URITemplate:
 
     `match` reverses expansion. Ambiguous expansions are resolved as follows:
 
-    - an empty variable of ``{a}`` or ``{+a}`` is missing;
-    - if ``{a,b}`` and the like have fewer values than variables, the last variables are missing;
-    - ``{a:3}`` returns the start of the value;
-    - without ``*``, as in ``{?a}``, a single value is text, and several values or a mapping are a list. With
-      ``*`` the value is always a list or a mapping;
-    - in ``{+a}`` and ``{#a}`` a comma separates values, and anything that looks like an escape is decoded;
-    - where the next expression can start within the current one, as in ``{a}{b}`` or ``{a}.{b}``,
-      each is as short as possible;
+    - an empty variable in ``{a}`` or ``{+a}`` counts as missing;
+    - if there are fewer values than variables, as can happen with ``{a,b}``, the last variables are missing;
+    - for ``{a:3}``, only the start of the value is returned;
+    - without ``*``, as in ``{?a}``, a single value is text, and several values or a mapping become a list.
+      With ``*``, the value is always a list or a mapping;
+    - in ``{+a}`` and ``{#a}``, a comma separates values, and anything that looks like an escape is decoded;
+    - where the next expression can start within the current one, as in ``{a}{b}`` or ``{a}.{b}``, each
+      expression matches as little text as possible;
     - if a pair could belong to several exploded variables, as in ``{?a*,b*}``, and has none of their names,
       the URI does not match.
 
@@ -224,7 +224,7 @@ class URITemplate:
         Return the variables that expand to *uri*, or None if *uri* does not match or is too long.
 
         Named pairs can be in any order, characters can be unescaped where that is unambiguous, and escapes
-        can be in lowercase. Unknown names, broken escapes and bytes that are not UTF-8 do not match.
+        can be in lowercase. URIs with unknown names, broken escapes or bytes that are not UTF-8 do not match.
         """
         uri = normalize_uri(uri)
         if len(uri) > MAX_URI_LENGTH or _BAD_ESCAPE.search(uri):
@@ -236,7 +236,7 @@ class URITemplate:
 
     def _texts(self, uri: str) -> Iterator[tuple[Expression, str]]:
         """
-        Yield the template's expressions, each with its text in *uri*. Raises ValueError without a match.
+        Yield the template's expressions, each with its text in *uri*. Raises ValueError if nothing matches.
         """
         parts = list(self._parts)
         if isinstance(first := parts[0], str):  # most templates are ruled out here
@@ -264,14 +264,14 @@ class URITemplate:
 
 
 def _literal_ends(literal: str, uri: str, fits: bytearray) -> list[int]:
-    """Return the same as `Expression.ends`, but for a literal."""
+    """Return, for a literal, what `Expression.ends` returns for an expression."""
     size = len(literal)
     ends = {at: at + size for at in _positions(uri, literal) if fits[at + size]}
     return [ends.get(at, -1) for at in range(len(fits))]
 
 
 def _positions(uri: str, text: str) -> Iterator[int]:
-    """Yield all positions of *text* in *uri*."""
+    """Yield each position at which *text* occurs in *uri*."""
     at = uri.find(text)
     while at >= 0:
         yield at
@@ -280,7 +280,7 @@ def _positions(uri: str, text: str) -> Iterator[int]:
 
 def normalize_uri(uri: str) -> str:
     """
-    Return *uri* with invalid characters escaped, and with escapes in capital letters.
+    Return *uri* with invalid characters escaped, and with all escapes in capital letters.
 
     See Also:
         https://www.rfc-editor.org/rfc/rfc3986#section-6.2.2.1
@@ -303,7 +303,8 @@ def expand_template(template: str, values: Mapping[str, Any]) -> str:
             A URI template.
 
         values:
-            The values of its variables, of any type that can be sent. Variables that are None are omitted.
+            The values of its variables, which can have any type that can be sent. Values that are None are
+            omitted.
 
     Raises:
         TypeError: If a value cannot be sent.
@@ -314,7 +315,7 @@ def expand_template(template: str, values: Mapping[str, Any]) -> str:
 
 
 def _convert_value(value: Any) -> Any:
-    """Convert *value* for `uritemplate`: to text, or lists and mappings of text, without None."""
+    """Convert *value* for `uritemplate`: to text, or to lists or mappings of text, without None."""
     if isinstance(value, set | frozenset):
         return sorted(map(str, map(_convert_value, value)))
     if isinstance(value, list | tuple):
@@ -341,7 +342,7 @@ def _parse(text: str) -> Iterator[str | Expression]:
 
 
 def _merge(pairs: Iterable[tuple[Variable, Value]]) -> dict[str, Value]:
-    """Return the values by name. Raises ValueError if a variable has two different values."""
+    """Return the variables' values by name. Raises ValueError if a variable has two different values."""
     values: dict[str, Value] = {}
     for variable, value in sorted(pairs, key=lambda pair: pair[0].prefix is not None):  # whole values first
         known = values.setdefault(variable.name, value)

@@ -34,7 +34,7 @@ from promptkit.errors.exceptions import PromptkitError, shortened
 from promptkit.files.folder import Folder
 from promptkit.files.toml import parse_toml
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.loader.discovery import FolderWalk, find_recipes, is_cases, is_folder, is_test
+from promptkit.loader.discovery import FolderWalk, find_recipes, is_case_file, is_folder, is_test_file
 from promptkit.loader.targets import is_within
 from promptkit.version import VERSION
 
@@ -388,7 +388,7 @@ def _paths_in(folder: Path, excluded: Path) -> Iterator[str]:
 
 
 def _is_packaged(name: str) -> bool:
-    return not (is_omitted(name) or is_test(name) or is_cases(name))
+    return not (is_omitted(name) or is_test_file(name) or is_case_file(name))
 
 
 def find_requirements(contents: Contents, metadata: Metadata) -> list[str]:

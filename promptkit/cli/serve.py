@@ -133,7 +133,7 @@ class StdioSession:
             pipes.write,
             identity=server_info_of(options),
             page_size=options.page_size,
-            changes=options.watch and self._reloader.watches,
+            changes=options.watch and self._reloader.has_watched_files,
             tools=options.tools,
             skills_as=options.skills_as,
             limits=limits_of(options),

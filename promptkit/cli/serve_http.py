@@ -111,7 +111,7 @@ def application_factory(
         origins=(*options.allow_origin, *public_origins),
         keys=keys,
         own_key=None if keys else own_key(options.targets),  # shared by all workers
-        changes=options.watch and reloader.watches,
+        changes=options.watch and reloader.has_watched_files,
         audit=options.audit,
         telemetry=_telemetry_of(options),
         metrics=options.metrics,

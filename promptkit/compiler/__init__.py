@@ -9,7 +9,7 @@ __all__ = ["compile"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import `compile` on first use, because a recipe that only imports a decorator needs no compiler."""
+    """Import `compile` on first use, because recipes that only import decorators do not need the compiler."""
     if name != "compile":
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)

@@ -1,8 +1,8 @@
 """
 The compiler: turns loaded recipes into a catalog.
 
-Each file is compiled separately, and then all are linked. One pass reports every error in the imported files,
-and equal input gives an equal catalog.
+Each file is compiled separately, and then all files are linked. One pass reports every error in the imported
+files, and equal input gives an equal catalog.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.skills import CompiledSkill
-from promptkit.compiler.linking import CompiledFile, is_sound, link
+from promptkit.compiler.linking import CompiledFile, are_ignorable, link
 from promptkit.declarations.options import MAX_NAME
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
@@ -27,7 +27,7 @@ from promptkit.loader.import_errors import diagnose_import
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import Compiled, Declaration, Definition, LoadedFile, Recipes, key_of
 
-#: A target that can be compiled: a folder, file, module or catalog; prompts and resources; or several
+#: A target that can be compiled: a folder, file, module or catalog; a prompt, resource or skill; or several
 #: targets.
 Target: TypeAlias = str | Path | ModuleType | Catalog | Definition | Iterable[Definition | str | Path]
 
@@ -48,21 +48,21 @@ def compile(target: Recipes | Target, *, lint: bool = False, elicit: bool | None
 
     Args:
         target:
-            A folder, a file or a module, or several of these, each with or without ``PREFIX=``; prompts and
-            resources; a catalog, which is returned unchanged; or the result of
+            A folder, a file or a module, or several of these, each with or without ``PREFIX=``; prompts,
+            resources and skills; a catalog, which is returned unchanged; or the result of
             `promptkit.loader.loader.load`.
 
         lint:
-            Whether to also look for probable mistakes in working recipes. Serving skips this, because it
-            takes time.
+            Whether to also look for probable mistakes in working recipes. Servers skip this, because it takes
+            time.
 
         elicit:
-            The option `elicit` of prompts that do not set it.
+            The value of the option `elicit` for prompts that do not set it.
 
     Returns:
-        A catalog of every prompt and resource that can be served. Its diagnostics include the errors of all
-        other prompts and resources, each with file, line and hint. Of two prompts with the same name, or two
-        resources with the same URI template, only the first one is served.
+        A catalog of every prompt, resource and skill that can be served. Its diagnostics include the errors
+        of all others, each with its file, its line and a hint. If two prompts have the same name, or two
+        resources the same URI template, only the first one is served.
 
     Raises:
         LoadError: If *target* does not exist.
@@ -95,7 +95,7 @@ def require_complete(catalog: Catalog) -> Catalog:
     """
     Return *catalog* if it is complete.
 
-    Raises `CompileError` if an error kept a prompt, resource or skill out of it.
+    Raises `CompileError` if an error has kept a prompt, resource or skill out of it.
     """
     if not catalog.healthy:
         raise CompileError(catalog.diagnostics)
@@ -140,7 +140,7 @@ def _compile_safely(
         raise
     except BaseException as error:  # noqa: BLE001 (authors' code may raise anything)
         diagnostic = diagnose_import(file, file.parent, error)
-        return CompiledFile(file, (), (*loaded.diagnostics, diagnostic), is_sound=False)
+        return CompiledFile(file, (), (*loaded.diagnostics, diagnostic), is_complete=False)
 
 
 def _compile_file(loaded: LoadedFile, lint: LintFile) -> CompiledFile:
@@ -156,12 +156,12 @@ def _compile_file(loaded: LoadedFile, lint: LintFile) -> CompiledFile:
     diagnostics += lint(loaded, declarations)
     if loaded.prefix:
         diagnostics = _use_served_names(diagnostics, loaded)
-    return CompiledFile(loaded.file, tuple(declarations), tuple(diagnostics), is_sound(diagnostics))
+    return CompiledFile(loaded.file, tuple(declarations), tuple(diagnostics), are_ignorable(diagnostics))
 
 
 def _add_prefix(compiled: Compiled | None, prefix: str) -> tuple[Compiled | None, tuple[Diagnostic, ...]]:
     """
-    Return a declaration with the prefix of its target (None if its name is then too long), and diagnostics.
+    Return a declaration with its target's prefix (None if this makes its name too long), and diagnostics.
 
     Only this function adds prefixes to names and URIs. The URIs of resources do not change.
     """
@@ -171,13 +171,13 @@ def _add_prefix(compiled: Compiled | None, prefix: str) -> tuple[Compiled | None
     if isinstance(compiled, CompiledSkill) or len(compiled.name) <= MAX_NAME:
         return compiled, ()
     owner = Owner(f"prompt {compiled.name!r}", compiled.location)
-    message = f"with its prefix, the name has {len(compiled.name)} characters, more than {MAX_NAME}"
+    message = f"with its prefix, the name has {len(compiled.name)} characters: the limit is {MAX_NAME}"
     hint = f"choose a shorter prefix than {prefix!r}, or rename the prompt"
     return None, (owner.diagnostic(Rule.BAD_NAME, message, hint, "def"),)
 
 
 def _use_served_names(diagnostics: Iterable[Diagnostic], loaded: LoadedFile) -> list[Diagnostic]:
-    """Return the diagnostics of a file, reworded to use the names under which its prompts are served."""
+    """Return the diagnostics of a file, changed to contain the names under which its prompts are served."""
     subjects = {
         f"prompt {prompt.options.name!r}": f"prompt {loaded.name_of(prompt)!r}" for prompt in loaded.prompts
     }

@@ -1,7 +1,7 @@
 """
 Configuration: the table ``[tool.promptkit]`` in the ``pyproject.toml`` at the project's root.
 
-Commands and tests use the table only for targets and options that they are not given explicitly.
+Commands and tests use the table only for targets and options that are not given explicitly.
 """
 
 import os
@@ -20,10 +20,10 @@ from promptkit.files.toml import parse_toml
 from promptkit.loader.discovery import DEFAULT_FOLDERS
 from promptkit.loader.targets import PREFIX_RULE, is_prefix, is_project, split_prefix, with_markdown
 
-#: Error for a default folder that another user owns.
+#: The error message for a default folder that another user owns.
 NOT_MINE: Final = "it belongs to another user: pass its path explicitly if you trust its content"
 
-#: Error for a configuration that another user owns, because its targets are code that would be executed.
+#: The error message for a configuration that another user owns. Its targets are code that would be executed.
 _FOREIGN_FILE: Final = (
     "it belongs to another user, whose code it could run: "
     "pass the recipes on the command line, so that it is not read, or take ownership of it"
@@ -32,7 +32,7 @@ _FOREIGN_FILE: Final = (
 #: Maximum size of the file. A larger file was not written by hand.
 _MAX_BYTES: Final = 1 << 20
 
-#: Error without a target and without a default folder.
+#: The error message if there is neither a target nor a default folder.
 NO_FOLDER: Final = (
     f"there is no folder {' or '.join(DEFAULT_FOLDERS)} here: pass one, or set target in [tool.promptkit]"
 )
@@ -50,7 +50,7 @@ class Configuration(Struct, frozen=True):
             The recipes: absolute paths, or modules, with or without ``PREFIX=``; empty if not configured.
 
         markdown:
-            Patterns, relative to the target, of additional Markdown files that are prompts.
+            Patterns, relative to the target, for additional Markdown files that are prompts.
 
         clients:
             The clients that the prompts are meant for.
@@ -62,7 +62,7 @@ class Configuration(Struct, frozen=True):
             The lowest severity that makes ``promptkit check`` exit with 1.
 
         elicit:
-            The option `elicit` of all prompts that do not set it: False, or None for the default.
+            The value of the option `elicit` for prompts that do not set it; None for the default.
 
         serve:
             The options of ``promptkit serve`` by name, without leading dashes and with unchecked values. The
@@ -111,7 +111,7 @@ def find_configuration(start: str | Path = ".", *, only_own: bool = False) -> Co
 
 def find_targets(start: str | Path = ".") -> tuple[str, ...]:
     """
-    Return the default recipes, for commands without a target.
+    Return the default targets, for commands that are not given any.
 
     Args:
         start:
@@ -121,9 +121,9 @@ def find_targets(start: str | Path = ".") -> tuple[str, ...]:
         The configured targets, or the path of the folder ``recipes`` or ``prompts`` in *start*.
 
     Raises:
-        ConfigurationError: As in `find_configuration`.
+        ConfigurationError: For the same reasons as in `find_configuration`.
 
-        LoadError: If no targets are configured and neither folder exists.
+        LoadError: If no targets are configured and neither folder exists, or if another user owns the folder.
     """
     configuration = find_configuration(start)
     if targets := configuration.targets:
@@ -154,7 +154,7 @@ def check_keys(table: Mapping[str, Any], known: Collection[str], file: str, name
             The name of the table in the file, such as ``tool.promptkit``.
 
     Raises:
-        ConfigurationError: For the first unknown key, with the nearest known one.
+        ConfigurationError: For the first unknown key, with the most similar known key as a hint.
     """
     for key in table:
         if key not in known:
@@ -203,7 +203,7 @@ def _parse_table(file: str, table: dict[str, Any]) -> Configuration:
     _check_names(file, clients, ignore)
     target, prefixed = table.get("target", []), table.get("targets", {})
     if invalid := [prefix for prefix in prefixed if not is_prefix(prefix)]:
-        reason = f"{invalid[0]!r} is not a prefix: {PREFIX_RULE}"
+        reason = f"{invalid[0]!r} is not a valid prefix: {PREFIX_RULE}"
         raise ConfigurationError(file, f"[tool.promptkit] targets: {reason}")
     targets = [_resolve_target(item, file) for item in ([target] if isinstance(target, str) else target)]
     targets += (f"{prefix}={_resolve_target(item, file)}" for prefix, item in prefixed.items())
@@ -233,7 +233,7 @@ def _check_names(file: str, clients: Collection[str], ignore: Collection[str]) -
 
 
 def _resolve_target(target: str, file: str) -> str:
-    """Resolve *target* against the folder of *file* if that path exists; otherwise return it unchanged."""
+    """Return *target* as a path relative to the folder of *file* if that path exists, otherwise unchanged."""
     path = os.path.join(os.path.dirname(file), target)
     existing, _, _ = path.rpartition(":") if not os.path.exists(path) else (path, "", "")
     if os.path.exists(existing):
@@ -242,13 +242,13 @@ def _resolve_target(target: str, file: str) -> str:
     return f"{prefix}={_resolve_target(rest, file)}" if prefix else target
 
 
-def _is_texts(value: object) -> TypeGuard[list[str]]:
+def _is_list_of_strings(value: object) -> TypeGuard[list[str]]:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _is_target(value: object) -> bool:
     targets = [value] if isinstance(value, str) else value
-    return _is_texts(targets) and bool(targets) and all(targets)
+    return _is_list_of_strings(targets) and bool(targets) and all(targets)
 
 
 def _is_table_of_targets(value: object) -> bool:
@@ -259,12 +259,12 @@ def _is_table_of_targets(value: object) -> bool:
 _SETTINGS: Final[dict[str, tuple[str, Callable[[object], bool]]]] = {
     "target": ("a folder, a file or a module, or a list of them", _is_target),
     "targets": ('a table of targets by prefix, as in {review = "team/prompts"}', _is_table_of_targets),
-    "markdown": ("a list of patterns such as commands/*.md", _is_texts),
-    "clients": ("a list of names", _is_texts),
-    "ignore": ("a list of codes", _is_texts),
+    "markdown": ("a list of patterns such as commands/*.md", _is_list_of_strings),
+    "clients": ("a list of names", _is_list_of_strings),
+    "ignore": ("a list of codes", _is_list_of_strings),
     "fail-on": ("error or warning", lambda value: value in ("error", "warning")),
     "elicit": ("true or false", lambda value: isinstance(value, bool)),
     "serve": ("a table of options", lambda value: isinstance(value, dict)),
-    # promptkit.server.identity checks its settings.
+    # The settings in this table are checked by promptkit.server.identity.
     "server": ("a table", lambda value: isinstance(value, dict)),
 }

@@ -1,5 +1,5 @@
 """
-Linking: combines the compiled files into one catalog, in which each name and each URI appears once.
+Linking: combines the compiled files into one catalog, in which each name and each URI appears only once.
 
 After a reload, files with new errors keep their previous declarations.
 """
@@ -43,18 +43,18 @@ class CompiledFile(Struct, frozen=True):
         diagnostics:
             The diagnostics of the file's current version.
 
-        is_sound:
-            Whether the file had no error when the declarations were loaded.
+        is_complete:
+            Whether no error kept a declaration of the file from being served when they were loaded.
 
         age:
             How many loads ago the declarations were loaded (0 for the current version). While newer versions
-            of the file have errors, the old declarations are kept, and their age grows.
+            of the file have errors, the old declarations are kept, and their age increases.
     """
 
     file: Path | None
     declarations: tuple[Declaration, ...]
     diagnostics: tuple[Diagnostic, ...]
-    is_sound: bool
+    is_complete: bool
     age: int = 0
 
     @property
@@ -64,7 +64,7 @@ class CompiledFile(Struct, frozen=True):
         return tuple(item for item in compiled if isinstance(item, CompiledPrompt))
 
     @property
-    def served(self) -> set[Key]:
+    def served_keys(self) -> set[Key]:
         """The keys of the declarations that can be served."""
         return {declaration.key for declaration in self.declarations if declaration.compiled is not None}
 
@@ -78,10 +78,10 @@ class Linked(Struct, frozen=True):
             The catalog of all declarations.
 
         files:
-            The files.
+            The linked files.
 
         by_key:
-            The declaration of each key.
+            The declaration chosen for each key.
     """
 
     catalog: Catalog
@@ -111,11 +111,11 @@ def link(
     elicit: bool | None = None,
 ) -> Linked:
     """
-    Combine the declarations of *files* into one catalog, and choose the declaration of each key.
+    Combine the declarations of *files* into one catalog, and choose one declaration for each key.
 
-    Each name and each URI template appears once. If several declarations have the same key, the declaration
-    from the file with the lowest age is served. At the same age, the first definition is served, and every
-    later one is an error.
+    Each name and each URI template appears only once. If several declarations have the same key, the one from
+    the file with the lowest age is served. At the same age, the first definition is served, and every later
+    one is an error.
 
     Args:
         files:
@@ -129,7 +129,7 @@ def link(
             The folder that contains the files.
 
         elicit:
-            The option `elicit` of prompts that do not set it.
+            The value of the option `elicit` for prompts that do not set it.
     """
     by_key, duplicates = _resolve(files, owners)
     compiled: dict[str, list[Any]] = {"prompt": [], "resource": [], "skill": []}
@@ -138,7 +138,7 @@ def link(
             compiled[kind].append(declaration.compiled)
     diagnostics = [diagnostic for file in files for diagnostic in file.diagnostics]
     diagnostics += [diagnostic for _, diagnostic in duplicates]
-    if not any(file.declarations for file in files) and is_sound(diagnostics):
+    if not any(file.declarations for file in files) and are_ignorable(diagnostics):
         diagnostics.append(_diagnose_empty_target(root or next((file.file for file in files), None)))
     prompts, resources, skills = compiled.values()
     if elicit is not None:
@@ -159,8 +159,8 @@ def merge(
     """
     Choose the new declarations of each file, or the old ones if the new version is worse.
 
-    The prompts of a file belong together, so a file is replaced as a whole. A new version is worse if it has
-    an error and the old version either had none or has a prompt or resource that is now missing. A new
+    The declarations of a file belong together, so a file is replaced as a whole. A new version is worse if it
+    has an error and the old version either had none or serves a declaration that is now missing. A new
     declaration of a key that another file has been serving also counts as an error.
 
     Args:
@@ -176,18 +176,18 @@ def merge(
     by_id = {id(file): file for file in after}
     for file, diagnostic in _resolve(after, owners)[1]:
         diagnostics = by_id[id(file)].diagnostics
-        by_id[id(file)] = structs.replace(file, diagnostics=(*diagnostics, diagnostic), is_sound=False)
+        by_id[id(file)] = structs.replace(file, diagnostics=(*diagnostics, diagnostic), is_complete=False)
     served = {str(file.file): file for file in before}  # paths are slow to compare
     for key, new in by_id.items():
         old = served.get(str(new.file))
-        if old is not None and not new.is_sound and (old.is_sound or old.served - new.served):
+        if old is not None and not new.is_complete and (old.is_complete or old.served_keys - new.served_keys):
             by_id[key] = structs.replace(old, diagnostics=new.diagnostics, age=old.age + 1)
     return list(by_id.values())
 
 
-def summary(files: Sequence[CompiledFile]) -> str:
+def summarize_reload(files: Sequence[CompiledFile]) -> str:
     """
-    Return a message that lists the files with errors, and the files whose old version is served.
+    Return a message that lists the files whose old version is served, and other files with errors.
 
     Return ``""`` if there are no such files.
 
@@ -196,7 +196,7 @@ def summary(files: Sequence[CompiledFile]) -> str:
             The served files.
     """
     old = [file.file for file in files if file.file and file.age]
-    invalid = [file.file for file in files if file.file and not file.age and not file.is_sound]
+    invalid = [file.file for file in files if file.file and not file.age and not file.is_complete]
     if not old and not invalid:
         return ""
     try:
@@ -212,7 +212,7 @@ def summary(files: Sequence[CompiledFile]) -> str:
     return f"reloaded; {'; '.join(parts)}"
 
 
-def is_sound(diagnostics: Iterable[Diagnostic]) -> bool:
+def are_ignorable(diagnostics: Iterable[Diagnostic]) -> bool:
     """Return whether all declarations can be served despite these diagnostics."""
     return all(diagnostic.is_ignorable for diagnostic in diagnostics)
 
@@ -220,7 +220,7 @@ def is_sound(diagnostics: Iterable[Diagnostic]) -> bool:
 def _resolve(
     files: Sequence[CompiledFile], owners: Owners
 ) -> tuple[dict[Key, Declaration], list[tuple[CompiledFile, Diagnostic]]]:
-    """Return the declaration of each key, and a diagnostic for each duplicate of the same age."""
+    """Return the declaration to serve for each key, and a diagnostic for each duplicate of the same age."""
     claims = [(declaration.key, file, declaration) for file in files for declaration in file.declarations]
     first, duplicates = dict[Key, _Claim](), []
     for claim in sorted(claims, key=lambda claim: _precedence(claim, owners)):
@@ -255,7 +255,7 @@ def _diagnose_duplicate(declaration: Declaration, first: Declaration) -> Diagnos
 
 def _diagnose_empty_target(path: Path | None) -> Diagnostic:
     near = recipes_near(path) if path is not None and path.is_dir() else []
-    name = f"pass {display_path(near[0])!r}, which has some, or " if near else ""
+    name = f"pass {display_path(near[0])!r}, which contains recipes, or " if near else ""
     location = "in a *.py file whose name starts with neither '_' nor 'test_'"
     hint = f"{name}decorate a function with @prompt, {location}, or write a file NAME.prompt.md"
     return Diagnostic(Rule.NO_PROMPTS, "no prompt is defined here", hint, Location(str(path or "")))
@@ -269,10 +269,10 @@ def _resolve_skill_clashes(
 
     Args:
         skills:
-            All skills.
+            All skills, with their prefixes.
 
         resources:
-            All resources.
+            All resources, whose URIs can also clash with those of skills.
     """
     outermost_first = sorted(skills, key=lambda skill: len(skill.folder))
     served, diagnostics = dict[str, CompiledSkill](), list[Diagnostic]()

@@ -14,7 +14,7 @@ from typing import Final
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.skills import SKILL_FILE
 from promptkit.compiler.compilation import LintFile, LoadedRecipes, compile_files
-from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
+from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summarize_reload
 from promptkit.language.files import cached_text_paths, mark_texts_stale, reads_once
 from promptkit.loader.import_thread import Importer, ImportTimeoutError, timed_imports
 from promptkit.loader.loader import load
@@ -28,8 +28,8 @@ from promptkit.loader.targets import (
     with_path,
 )
 from promptkit.loader.watching import (
+    CHECK_EVERY_S,
     DEBOUNCE,
-    LOOK_EVERY_S,
     POLL_EVERY_S,
     WatchedFiles,
     changes_in,
@@ -51,7 +51,7 @@ _CACHES: Final = {
     "promptkit.fragments.text": "clear_cache",
 }
 
-#: The same for the registered types. Old versions of recipes may still need these.
+#: The same for registered types, which old versions of recipes may still need.
 _TYPES: Final = {"promptkit.types.scalar_types": "remove_replaced_types"}
 
 
@@ -69,7 +69,7 @@ class Reloader:
             are loaded but not watched.
 
         report:
-            Called with each catalog whose diagnostics differ from those of the previous catalog.
+            Called with each new catalog that has diagnostics, if they differ from those of the previous one.
 
         lint:
             Yields the warnings for one file.
@@ -78,7 +78,7 @@ class Reloader:
             Whether to import case files as well.
 
         elicit:
-            The option `elicit` of prompts that do not set it.
+            The value of the option `elicit` for prompts that do not set it.
 
     Attributes:
         is_quiet:
@@ -97,7 +97,7 @@ class Reloader:
         cases: bool = False,
         elicit: bool | None = None,
     ) -> None:
-        self._report, self._lint, self._has_cases, self._elicit = report, lint, cases, elicit
+        self._report, self._lint, self._should_load_cases, self._elicit = report, lint, cases, elicit
         self.is_quiet, self.invalid = False, 0
         self._publish: Callable[[Catalog], None] = lambda _: None
         self._is_idle: Callable[[], bool] = lambda: True
@@ -109,13 +109,13 @@ class Reloader:
         self._owners: Owners = {}
         self._read_files: frozenset[str] = frozenset()
         self._current_files = WatchedFiles({}, {}, {})
-        self._is_settled, self._is_watching, self._next_look = True, True, 0.0
+        self._is_settled, self._is_watching, self._next_check = True, True, 0.0
         self._importer = Importer(self._load, self._stop)
         self._reported: object = None
 
     @property
-    def watches(self) -> bool:
-        """Whether there are files to watch: at least one target is not a module."""
+    def has_watched_files(self) -> bool:
+        """Whether there are files to watch, which is so if at least one target is not a module."""
         return bool(self._folders)
 
     def load(self) -> Catalog:
@@ -154,13 +154,13 @@ class Reloader:
 
     def close(self) -> None:
         """
-        Make the thread stop soon, without waiting for it. A hanging import does not keep the process alive.
+        Signal the thread to stop, without waiting for it. A hanging import does not keep the process alive.
         """
         self._stop.set()
         reads_once.clear()
 
     def _run(self) -> None:
-        """Watch the files until stopped. If they cannot be watched, poll them."""
+        """Watch the files until `close` is called. If they cannot be watched, poll them."""
         while not self._stop.is_set():
             self._is_watching = False
             try:
@@ -193,13 +193,13 @@ class Reloader:
 
     def _is_due(self, paths: Iterable[str]) -> bool:
         """
-        Return whether the recipes may have changed, either at one of the reported *paths* or unreported.
+        Return whether a reload is due: whether files may have changed, at the reported *paths* or elsewhere.
         """
         if not self._is_settled or any(self._current_files.concerns(path) for path in paths):
             return True
-        if self._is_watching and time.monotonic() < self._next_look:
+        if self._is_watching and time.monotonic() < self._next_check:
             return False
-        self._next_look = time.monotonic() + LOOK_EVERY_S
+        self._next_check = time.monotonic() + CHECK_EVERY_S
         return self._has_changed()
 
     def _watch_target(self, target: str) -> str:
@@ -228,18 +228,20 @@ class Reloader:
         self, before: WatchedFiles, loaded: LoadedRecipes, files: Sequence[CompiledFile]
     ) -> bool:
         """
-        Record the files of a load. Return whether the files that the load read are unchanged since *before*.
+        Record the files of a load. Return whether the files that it read have not changed since *before*.
         """
-        read = loaded.recipes.read
+        read_paths = loaded.recipes.read_paths
         # Old declarations may depend on files that their file no longer reads.
         self._read_files = (
-            read if all(file.is_sound and not file.age for file in files) else self._read_files | read
+            read_paths
+            if all(file.is_complete and not file.age for file in files)
+            else self._read_files | read_paths
         )
         self._current_files = self._find_files()
         # Some changes are never reported, such as edits of a file behind a link, or changes during a burst.
         changed = before.changed(self._current_files)
         self._is_settled = not changed
-        return changed.isdisjoint(read)
+        return changed.isdisjoint(read_paths)
 
     def _reload(self) -> None:
         """Import and compile all recipes again, and publish them unless no declarations would be left."""
@@ -264,7 +266,7 @@ class Reloader:
 
     def _free_old_versions(self) -> None:
         if self._old_versions:
-            collect()
+            free_unused_versions()
             self._old_versions = 0
 
     def _import_again(self, before: WatchedFiles) -> None:
@@ -296,7 +298,7 @@ class Reloader:
     def _serve(self, merged: Sequence[CompiledFile], linked: Linked, imports: ImportSnapshot) -> None:
         """Publish a catalog, unless all files have errors or no declarations would be left."""
         catalog = linked.catalog
-        if not any(file.served for file in merged) and any(file.served for file in self._served):
+        if not any(file.served_keys for file in merged) and any(file.served_keys for file in self._served):
             imports.restore()
             self._report_changes(
                 catalog, "the previous recipes are still served, because no recipe can be loaded"
@@ -305,11 +307,11 @@ class Reloader:
         old = [file for file in merged if file.age]
         removed = {file.file for file in self._served} - {file.file for file in merged}
         if removed or len(old) < len(merged):
-            _call("publish", self._publish, catalog)
+            _call_safely("publish", self._publish, catalog)
         else:
             imports.restore()
         self._served, self._owners = merged, linked.owners
-        self._report_changes(catalog, summary(merged))
+        self._report_changes(catalog, summarize_reload(merged))
 
     def _load(self, before_import: Callable[[Path], None]) -> LoadedRecipes:
         """Import and compile all recipes."""
@@ -319,27 +321,31 @@ class Reloader:
             if loaded.file is not None and loaded.file.name == SKILL_FILE
         ]
         recipes = load(
-            self._targets, before_import=before_import, keep=False, cases=self._has_cases, skills=skills
+            self._targets,
+            before_import=before_import,
+            keep=False,
+            cases=self._should_load_cases,
+            skills=skills,
         )
         return LoadedRecipes(recipes, compile_files(recipes, lint=self._lint, before_compile=before_import))
 
     def _report_changes(self, catalog: Catalog, message: str) -> None:
         if catalog.diagnostics and catalog.diagnostics != self._reported and not self.is_quiet:
-            _call("report", self._report, catalog)
+            _call_safely("report", self._report, catalog)
         self._reported, self.invalid = catalog.diagnostics, catalog.invalid_files
         if message and not self.is_quiet:
             say(message)
 
 
-def _call(action: str, function: Callable[[Catalog], None], catalog: Catalog) -> None:
+def _call_safely(action: str, function: Callable[[Catalog], None], catalog: Catalog) -> None:
     try:
         function(catalog)
     except Exception as error:  # noqa: BLE001 (the next change may succeed)
         say(f"cannot {action} the changed recipes: {type(error).__name__}: {error}")
 
 
-def collect() -> None:
-    """Free the old versions that are no longer in use. This blocks all other threads."""
+def free_unused_versions() -> None:
+    """Free old versions of the recipes that are no longer in use. This blocks all other threads."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""The arguments of a prompt or resource: how each parameter is parsed, and its metadata for clients."""
+"""The arguments of a prompt or resource: a reader and metadata for each parameter of its function."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -61,7 +61,7 @@ def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argume
         return None
     if not parameter.required:
         _check_default(parameter, report)
-    description = _description(parameter, reader)
+    description = _format_description(parameter, reader)
     subject = f"parameter {parameter.name!r}: the description for clients"
     check_sendable((parameter.arg.title, description), subject, report, parameter.name)
     return Argument(
@@ -72,7 +72,7 @@ def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argume
         title=parameter.arg.title,
         description=description,
         arg=parameter.arg,
-        completer=_completer(parameter, reader, report),
+        completer=_make_completer(parameter, reader, report),
     )
 
 
@@ -116,9 +116,9 @@ def _check_default(parameter: Parameter, report: Report) -> None:
         report.add(Rule.INVALID_DEFAULT, message, _default_hint(parameter), parameter.name)
 
 
-def _completer(parameter: Parameter, reader: Reader, report: Report) -> Completer | None:
-    """Return a completer of the author's or the type's values; None if there are none, or for a secret."""
-    items = _reader_of_items(parameter.annotation, reader)
+def _make_completer(parameter: Parameter, reader: Reader, report: Report) -> Completer | None:
+    """Return a completer for the author's or the type's values; None for a secret, or without values."""
+    items = _item_reader(parameter.annotation, reader)
     source = (items or reader).values if parameter.arg.complete is None else parameter.arg.complete
     if parameter.arg.secret:
         if parameter.arg.complete is not None:
@@ -133,13 +133,13 @@ def _completer(parameter: Parameter, reader: Reader, report: Report) -> Complete
         reason, colon, hint = str(error).partition(": ")
         if not (isinstance(error, TypeError) and colon):
             reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            hint = "give complete= a list of values, or a function of the typed text"
+            hint = "pass complete= a list of values, or a function that takes the typed text"
         _report_completion(parameter, reason, hint, report)
         return None
 
 
-def _reader_of_items(annotation: Any, reader: Reader) -> Reader | None:
-    """Return the reader of a list's items if people type them one by one; None for any other type."""
+def _item_reader(annotation: Any, reader: Reader) -> Reader | None:
+    """Return the reader for a list's items if users type them one by one; None for any other type."""
     core = plain(annotation, core=True)
     return reader_of(get_args(core)[0]) if is_list(core) and not reader.is_json else None
 
@@ -162,12 +162,12 @@ def _default_hint(parameter: Parameter) -> str:
 
 
 def _format_default(parameter: Parameter) -> str:
-    # Errors must not repeat a secret.
+    # Error messages must not repeat a secret.
     return "a default" if parameter.arg.secret else f"the default {short.repr(parameter.default)}"
 
 
-def _description(parameter: Parameter, reader: Reader) -> str | None:
-    """Return the author's description, with details in parentheses, for clients; None if both are empty."""
+def _format_description(parameter: Parameter, reader: Reader) -> str | None:
+    """Return the description for clients: the author's text and details in parentheses, or None."""
     arg = parameter.arg
     examples = example_clause(map(_format_value, arg.examples))
     shows_default = not (parameter.required or arg.secret) and _is_worth_showing(parameter.default)
@@ -184,7 +184,7 @@ def _is_worth_showing(default: Any) -> bool:
 
 
 def _format_value(value: Any) -> str:
-    """Return a default or an example as people would enter it, shortened to one line."""
+    """Return a default or an example as users would enter it, shortened to one line."""
     try:
         if is_inline_list(value):
             return ", ".join(map(_format_value, value))
@@ -194,21 +194,21 @@ def _format_value(value: Any) -> str:
 
 
 def _null_text(annotation: Any) -> str | None:
-    """Return the text for null if a type reads that text as None; otherwise None."""
+    """Return the text for null if the type's reader converts it to None; otherwise, return None."""
     reader, text = reader_of(annotation), text_of(None)
     return text if reader is not None and reader.read(text) is None else None
 
 
 class DirectArguments:
     """
-    Checks the arguments of direct calls from Python code, and fills in the omitted ones.
+    Checks the arguments of direct calls from Python code, and fills in omitted arguments.
 
     Args:
         owner:
-            The name of the prompt.
+            The prompt's name, for error messages.
 
         function:
-            The function that is called.
+            The prompt's function.
 
         names:
             Local names that the function's annotations can use.
@@ -229,9 +229,9 @@ class DirectArguments:
 
     def checked(self, args: tuple[Any, ...], kwargs: Any) -> Any:
         """
-        Check the arguments of a call, and return its keyword arguments with the omitted ones filled in.
+        Check the arguments of a call, and return its keyword arguments with omitted arguments filled in.
 
-        These values are taken from the environment; a `Context` parameter gets an empty `Context`.
+        Arguments are filled in from environment variables, and a `Context` parameter with an empty `Context`.
 
         Raises:
             TypeError: If an argument does not have its parameter's type.
@@ -261,8 +261,8 @@ class DirectArguments:
         Arguments whose value is the default are omitted, and missing arguments are not reported.
 
         Raises:
-            TypeError: If an argument does not have its parameter's type or has no parameter, or if a client
-                has no way to send the argument.
+            TypeError: If an argument does not have its parameter's type or has no parameter, or if no client
+                can send the argument.
         """
         bound = self._binder.bind_partial(*args, **kwargs).arguments
         self.checked(args, kwargs)
@@ -273,7 +273,10 @@ class DirectArguments:
                 continue
             text = _null_text(parameter.annotation) if value is None else text_of(value)
             if text is None or (not text and not takes_blank(parameter.annotation)):
-                msg = f"parameter {name!r} is {value!r}, which no client can send: it means the default"
+                msg = (
+                    f"parameter {name!r} is {value!r}, which no client can send: the prompt would use the "
+                    "default instead"
+                )
                 raise TypeError(msg)
             texts[name] = text
         return texts

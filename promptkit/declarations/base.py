@@ -57,10 +57,10 @@ class SavedCases:
         return hash(SavedCases)
 
 
-#: The declarations that are made while the loader imports a module; None at other times.
+#: The declarations made so far while the loader imports a module; None at other times.
 declarations: Final[ContextVar[list["Decorated"] | None]] = ContextVar("declarations", default=None)
 
-#: The declarations of modules that Python itself imports, as in tests.
+#: The declarations in modules that Python imports without the loader, as in tests.
 imported_declarations: Final[WeakKeyDictionary[ModuleType, list["Decorated"]]] = WeakKeyDictionary()
 
 
@@ -95,7 +95,7 @@ class Decorated:
 
     @cached_property
     def saved(self) -> SavedCases:
-        """The container of the saved cases."""
+        """The container for the saved cases."""
         return SavedCases()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -110,9 +110,9 @@ class Decorated:
         return self
 
 
-def caller(depth: int = 0) -> tuple[Location, ModuleType | None]:
+def locate_caller(depth: int = 0) -> tuple[Location, ModuleType | None]:
     """
-    Return the location and module from which the calling function was called, or *depth* calls further up.
+    Return the location and module of the calling function's caller, or of a caller *depth* calls further up.
     """
     frame = sys._getframe(2 + depth)  # noqa: SLF001 (`inspect` is slower)
     module = sys.modules.get(frame.f_globals.get("__name__", ""))
@@ -147,14 +147,14 @@ class Declared(Decorated, Generic[P, Sent]):
                 Keyword arguments of the call.
 
         Returns:
-            The case. If the input must be rejected, add a part of the error message:
-            ``.refused("'code' is missing")``.
+            The case. If the input must be rejected, call `refused` on the case with a part of the error
+            message: ``.refused("'code' is missing")``.
         """
         return self._save(name, partial(self.to_wire, *args, **kwargs))
 
     def case_wire(self, name: str, sent: Sent, /) -> Case:
         """
-        Save a client's input as a case. Unlike with `case`, the input can be invalid for the types.
+        Save a client's input as a case. Unlike with `case`, the values can be invalid for their types.
 
         Args:
             name:
@@ -177,8 +177,8 @@ class Declared(Decorated, Generic[P, Sent]):
         """
 
     def _save(self, name: str, make_sent: Callable[[], Sent]) -> Case:
-        """Save a case, with the location of the caller's caller."""
-        location, module = caller(1)
+        """Save a case whose location is that of the caller's caller."""
+        location, module = locate_caller(1)
         case = Case(name, location, make_sent, module)
         self.saved.add(case)
         return case

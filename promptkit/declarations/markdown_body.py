@@ -1,9 +1,9 @@
 """
-The body of a Markdown prompt: turns, included files, and parts that are files.
+The body of a Markdown prompt: its turns, the text files that it includes, and the files that it attaches.
 
-A line that consists of ``[user]`` starts a turn, ``{{> file.md}}`` includes a text file, and a line
-``{{image: file.png}}`` is a separate part. A backslash before any of these, or before a code fence or a
-placeholder, makes it text. Two backslashes before a placeholder become one.
+A line that consists of ``[user]`` starts a turn, ``{{> file.md}}`` includes a text file, and a line that
+consists of ``{{image: file.png}}`` adds the file as a separate part. A backslash before any of these marks,
+or before a code fence or a placeholder, turns it into text. Two backslashes before a placeholder become one.
 """
 
 import posixpath
@@ -51,7 +51,7 @@ _ROLES: Final[Mapping[str, Callable[..., Workflow]]] = {
 _CONTENT: Final[Mapping[str, Any]] = {"image": Image, "audio": Audio, "file": EmbeddedResource}
 
 _TURN: Final = re.compile(r"[ \t]*\[(system|user|assistant)\][ \t]*")
-#: A line that resembles the mark of a turn. ``[user]: path`` is a link definition of Markdown.
+#: A line that resembles the mark of a turn. ``[user]: path`` is a link definition in Markdown, not a mark.
 _NEAR_TURN: Final = re.compile(r"[ \t]*(\[(\w+)\]:?)(?P<text>(?<!:)[ \t]+\S.*|[ \t]*)")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _INCLUDE: Final = re.compile(r"\{\{>([^{}\n]+)\}\}")
@@ -63,10 +63,10 @@ _ESCAPE: Final = re.compile(
     re.MULTILINE,
 )
 
-#: Surrogates, which no file contains, replace escaped braces and the backslashes that escape something. The
-#: escaped mark then matches none of the patterns, and its length does not change.
-_BRACE, _NOTHING, PLACEHOLDER = "\ud800", "\ud801", "\ud802"
-_MEANINGS: Final = {ord(_BRACE): "{", ord(_NOTHING): None}
+#: Surrogates, which no text file contains. They replace escaped braces and the backslashes that escape marks,
+#: so that an escaped mark matches none of the patterns, and its length does not change.
+_BRACE, _REMOVED, PLACEHOLDER = "\ud800", "\ud801", "\ud802"
+_SURROGATE_TEXTS: Final = {ord(_BRACE): "{", ord(_REMOVED): None}
 
 
 class BodyError(MarkdownError):
@@ -97,7 +97,7 @@ class Line(Struct, frozen=True):
 
 
 def _replace_surrogates(text: str) -> str:
-    return text.translate(_MEANINGS)
+    return text.translate(_SURROGATE_TEXTS)
 
 
 class Turn(Struct, frozen=True):
@@ -109,7 +109,7 @@ class Turn(Struct, frozen=True):
             The role of the turn.
 
         parts:
-            The turn's text parts, and functions that read its files, in order.
+            The turn's parts in order: texts, and functions that read a file.
     """
 
     role: str
@@ -147,7 +147,7 @@ class Body(Struct, frozen=True):
             The names in placeholders and marks, in order, each with its first location.
 
         file:
-            The file.
+            The Markdown file.
 
         root:
             The folder that included files must stay in.
@@ -160,7 +160,7 @@ class Body(Struct, frozen=True):
     root: Path
 
     def render(self, values: Mapping[str, Any]) -> Workflow:
-        """Return the messages for the values of all names."""
+        """Return the messages with *values* inserted. There must be a value for each name."""
         messages = MessageBuilder(sys.maxsize)  # the caller counts the bytes
         for turn in self.turns:
             messages.add(turn.rendered(values, self.file.name))
@@ -197,10 +197,10 @@ def parse_body(text: str, first_line: int, file: Path, root: Path) -> Body:
             The body, with LF line endings.
 
         first_line:
-            The number of its first line in the file.
+            The line number in the file at which the body starts.
 
         file:
-            The file.
+            The Markdown file.
 
         root:
             The folder that included files must stay in.
@@ -208,7 +208,7 @@ def parse_body(text: str, first_line: int, file: Path, root: Path) -> Body:
     Raises:
         BodyError: If the body is invalid. Only the first problem is reported.
     """
-    includes = _Includes(root)
+    includes = _IncludeExpander(root)
     own = _lines(text, first_line, file)
     turns, lines, names = [Turn("user", [])], list[Line](), dict[str, Location]()
     for mark, section in _split(own):
@@ -234,13 +234,13 @@ def _lines(text: str, first_line: int, file: Path) -> list[Line]:
 def _insert_surrogates(escape: re.Match[str]) -> str:
     """Replace the escaping backslashes and the escaped braces of a match with surrogates."""
     if escape["slashes"] is None:
-        return escape["blanks"] + _NOTHING
+        return escape["blanks"] + _REMOVED
     count, is_odd = divmod(len(escape["slashes"]), 2)
-    return "\\" * count + _NOTHING * (count + is_odd) + (_BRACE * 2 if is_odd else escape["braces"])
+    return "\\" * count + _REMOVED * (count + is_odd) + (_BRACE * 2 if is_odd else escape["braces"])
 
 
 def _split(lines: Iterable[Line]) -> list[tuple[Line | None, list[Line]]]:
-    """Split lines at the marks of turns and of files, except in code fences."""
+    """Split lines at the marks of turns and of attached files, except in code fences."""
     sections: list[tuple[Line | None, list[Line]]] = [(None, [])]
     fence = ""
     for line in lines:
@@ -253,7 +253,7 @@ def _split(lines: Iterable[Line]) -> list[tuple[Line | None, list[Line]]]:
 
 
 def _fence_after(fence: str, line: str) -> str:
-    """Return the fence that is open after a line, given the fence open before the line; ``""`` means none."""
+    """Return the code fence that is open after a line, given the one before it; ``""`` means none."""
     match = _FENCE.fullmatch(line)
     if match is None:
         return fence
@@ -292,9 +292,9 @@ def _strip_blank_lines(lines: list[Line]) -> list[Line]:
     return lines[filled[0] : filled[-1] + 1] if filled else []
 
 
-class _Includes:
+class _IncludeExpander:
     """
-    An expander that replaces the marks of included files with their text.
+    Replaces the marks of included files with the text of the files.
 
     Args:
         root:
@@ -339,9 +339,9 @@ class _Includes:
         self._size += len(text)
         problems = {
             f"{path!r} includes itself": file in stack,
-            f"includes are more than {_MAX_DEPTH} deep": len(stack) > _MAX_DEPTH,
+            f"includes are nested more than {_MAX_DEPTH} deep": len(stack) > _MAX_DEPTH,
             f"it includes more than {_MAX_INCLUDES:,} files": self._count > _MAX_INCLUDES,
-            f"the included texts have more than {MAX_BYTES:,} characters": self._size > MAX_BYTES,
+            f"the included files have more than {MAX_BYTES:,} characters": self._size > MAX_BYTES,
         }
         for problem in (problem for problem, is_given in problems.items() if is_given):
             raise BodyError(problem, "remove an include", location)
@@ -351,7 +351,7 @@ class _Includes:
 
 def _parse_text(lines: list[Line], names: dict[str, Location]) -> TextWithPlaceholders:
     """
-    Parse lines of text. Every name except Handlebars' keywords is a placeholder, and is added to *names*.
+    Parse lines of text. Each name except Handlebars' keywords is a placeholder, and is added to *names*.
     """
     used = dict[str, Location]()
     for line in lines:
@@ -374,7 +374,7 @@ def is_turn_mark(line: Line) -> bool:
 
 
 def near_turn_marks(lines: Iterable[Line]) -> Iterator[tuple[Line, str]]:
-    """Yield each line outside code fences that resembles the mark of a turn, with the resembling part."""
+    """Yield each line outside code fences that resembles the mark of a turn, with the part that does."""
     fence = ""
     for line in lines:
         match = None if fence or is_turn_mark(line) else _NEAR_TURN.fullmatch(line.marked)
@@ -389,14 +389,14 @@ def near_turn_marks(lines: Iterable[Line]) -> Iterator[tuple[Line, str]]:
 
 def escape_text(text: str, placeholders: Iterable[str] = ()) -> str:
     """
-    Escape text for the body of a Markdown prompt, so that nothing in it is a mark.
+    Escape text for the body of a Markdown prompt, so that nothing in it is read as a mark.
 
     Args:
         text:
-            The text, with a `PLACEHOLDER` for each placeholder.
+            The text, in which each placeholder is represented by `PLACEHOLDER`.
 
         placeholders:
-            The strings that replace each `PLACEHOLDER`, in order.
+            The placeholders, in order. Each replaces one `PLACEHOLDER`.
     """
     names, fence = iter(placeholders), ""
     for line in text.split("\n"):

@@ -18,7 +18,7 @@ import attrs
 from promptkit.catalog.cases import Case
 from promptkit.declarations.markdown_body import Body, BodyError, parse_body, read_text
 from promptkit.declarations.markdown_yaml import Field, MarkdownError, read_fields
-from promptkit.declarations.options import Options, icons_of, name_slug
+from promptkit.declarations.options import Options, convert_icons, name_slug
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.exceptions import LoadError, MediaError
@@ -31,10 +31,10 @@ from promptkit.types.conversion_reasons import reason_of
 from promptkit.types.errors import ConversionError
 from promptkit.types.parsing import reader_of
 
-#: The ending of Markdown prompts' file names.
+#: The ending of a Markdown prompt's file name.
 ENDING: Final = ".prompt.md"
 
-#: The types of arguments by the names that authors write.
+#: The types that an argument can have, by the names that authors write.
 TYPES: Final[Mapping[str, Any]] = {
     **{kind.__name__: kind for kind in (str, int, float, bool, date, datetime, time)},
     "duration": timedelta,
@@ -42,15 +42,15 @@ TYPES: Final[Mapping[str, Any]] = {
     "json": dict[str, Any] | list[Any],
 }
 
-#: The options of `prompt` in the front matter, and the functions that read them.
+#: The options of `prompt` that the front matter can contain, and the functions that convert their values.
 _OPTIONS: Final[Mapping[str, Callable[[Field, str], Any]]] = {
     "name": lambda field, key: name_slug(field.text(key)) or field.text(key),
     **dict.fromkeys(("title", "description", "version", "deprecated"), Field.text),
     **dict.fromkeys(("tags", "scopes"), lambda field, key: tuple(field.texts(key))),
-    "icons": lambda field, key: icons_of(field.texts(key)),
+    "icons": lambda field, key: convert_icons(field.texts(key)),
     "timeout": lambda field, key: _convert(field.text(key), float, key, field.location),
     "elicit": lambda field, key: "always" if field.value == "always" else field.flag(key),
-    "tool": lambda field, key: _tool(field, key),  # noqa: PLW0108 (it is defined below)
+    "tool": lambda field, key: _parse_tool(field, key),  # noqa: PLW0108 (it is defined below)
 }
 
 #: The keys of the front matter, and those of an argument.
@@ -59,20 +59,20 @@ ARGUMENT_KEYS: Final = (
     *("description", "type", "choices", "default", "required", "examples", "complete", "secret"),
 )
 
-#: Keys of other tools, which are not reported: the most common ones, and those that resemble known keys.
+#: Keys for other tools, which are not reported: the most common ones, and those that resemble known keys.
 _FOREIGN_KEYS: Final = (
     *("agent", "agents", "allowed-tools", "disable-model-invocation", "handoffs", "mode", "model", "tools"),
 )
 
-#: Limits of the number of arguments and placeholders, and of the length of a type in characters, because
-#: suggestions compare each argument with each placeholder, and types are parsed recursively.
+#: Limits on the number of arguments and placeholders, because suggestions compare each argument with each
+#: placeholder, and on the length of a type in characters, because types are parsed recursively.
 _MAX_ARGUMENTS: Final = 500
 _MAX_TYPE: Final = 200
 
-#: The field for a missing key.
+#: The field to use for a missing key.
 _EMPTY: Final = Field("", Location(""))
 
-#: The last version of each prompt in use, by its file and the folder that included files must stay in.
+#: The last version read of each prompt that is in use, keyed by its file and its root folder.
 _last_read: Final = WeakValueDictionary[tuple[str, str], "MarkdownPrompt"]()
 
 
@@ -89,7 +89,7 @@ class MarkdownPrompt(Prompt[..., Workflow]):
             The front matter.
 
         file_errors:
-            The errors in the file.
+            The errors in the file, which are reported when the prompt is compiled.
     """
 
     body: Body = attrs.field(kw_only=True)
@@ -100,15 +100,17 @@ class MarkdownPrompt(Prompt[..., Workflow]):
         key = str(self.body.file), str(self.body.root)
         if _last_read.get(key) is not self:
             subject = f"<prompt {self.options.name!r} at {self.location}>"
-            msg = f"{subject} cannot be pickled: its file was read again"
+            msg = f"{subject} cannot be pickled: its file has been read again since"
             raise PicklingError(msg)
         return markdown_prompt_at, key
 
     def _report(self) -> Report:
-        return Report(f"prompt {self.options.name!r}", self.location, [*self.file_errors], self.places)
+        return Report(
+            f"prompt {self.options.name!r}", self.location, [*self.file_errors], self.argument_locations
+        )
 
     @property
-    def places(self) -> Mapping[str, Location]:
+    def argument_locations(self) -> Mapping[str, Location]:
         """The location of each declared argument."""
         arguments = self.fields.get("arguments", _EMPTY).value
         return (
@@ -189,10 +191,10 @@ def _check_keys(fields: Mapping[str, Field], report: Report) -> None:
 
 
 def _declare(body: Body, fields: Mapping[str, Field], report: Report) -> MarkdownPrompt:
-    parameters = _parameters(fields, body, report)
+    parameters = _make_parameters(fields, body, report)
     defaults = {"name": prompt_name(body.file, body.root), "description": _first_paragraph(body)}
-    options = Options(**{**defaults, **_options(fields, report)})
-    function = _function(body, parameters)
+    options = Options(**{**defaults, **_parse_options(fields, report)})
+    function = _make_function(body, parameters)
     cases = list[Case]()
     with _report_errors(report):
         for case_name, field in fields.get("cases", _EMPTY).fields("cases").items():
@@ -207,7 +209,7 @@ def _declare(body: Body, fields: Mapping[str, Field], report: Report) -> Markdow
     return declared
 
 
-def _options(fields: Mapping[str, Field], report: Report) -> dict[str, Any]:
+def _parse_options(fields: Mapping[str, Field], report: Report) -> dict[str, Any]:
     """Return the options of `prompt` in the front matter."""
     options = dict[str, Any]()
     for key, field in fields.items():
@@ -219,7 +221,7 @@ def _options(fields: Mapping[str, Field], report: Report) -> dict[str, Any]:
     return options
 
 
-def _tool(field: Field, key: str) -> Tool | bool:
+def _parse_tool(field: Field, key: str) -> Tool | bool:
     if not isinstance(field.value, dict):
         return field.flag(key)
     hints = {name.replace("-", "_"): value.flag(name) for name, value in field.value.items()}
@@ -237,20 +239,20 @@ def _first_paragraph(body: Body) -> str | None:
     return " ".join(" ".join(lines).lstrip("# ").split()) or None
 
 
-def _parameters(fields: Mapping[str, Field], body: Body, report: Report) -> list[inspect.Parameter]:
-    """Return the declared arguments, and a required text argument for every other placeholder."""
+def _make_parameters(fields: Mapping[str, Field], body: Body, report: Report) -> list[inspect.Parameter]:
+    """Return a parameter for each declared argument, and a required one of type `str` for each other name."""
     parameters = list[inspect.Parameter]()
     arguments, hint = fields.get("arguments", _EMPTY), fields.get("argument-hint", _EMPTY)
     declared, words = arguments.value if isinstance(arguments.value, dict) else {}, list[str]()
     with _report_errors(report):
-        words = [] if declared else arguments.texts("arguments")  # the names alone, as in Claude Code
+        words = [] if declared else arguments.texts("arguments")  # only names, as in Claude Code
     if (count := len({*declared, *body.names})) > _MAX_ARGUMENTS:
         msg = f"there are {count:,} arguments and placeholders: the limit is {_MAX_ARGUMENTS}"
-        report.add(Rule.BAD_MARKDOWN, msg, "write fewer")
+        report.add(Rule.BAD_MARKDOWN, msg, "use fewer")
         return parameters
     for name, field in declared.items():
         with _report_errors(report, field):
-            parameters.append(_parameter(name, field))
+            parameters.append(_make_parameter(name, field))
     unused = [name for name in declared if name not in body.names]
     hinted = re.findall(r"\w+", " ".join([*words, hint.wire_text()]))
     for name in dict.fromkeys((*filter(body.names.get, hinted), *body.names)):
@@ -268,11 +270,11 @@ def _parameters(fields: Mapping[str, Field], body: Body, report: Report) -> list
 def _check_name(name: str, location: Location) -> None:
     if iskeyword(name) or not name.isidentifier():
         msg = f"an argument cannot be called {name!r}"
-        hint = "use letters, digits and '_', starting with a letter, and no keyword of Python"
+        hint = "use letters, digits and '_', start with a letter, and avoid Python's keywords"
         raise MarkdownError(msg, hint, location)
 
 
-def _parameter(name: str, field: Field) -> inspect.Parameter:
+def _make_parameter(name: str, field: Field) -> inspect.Parameter:
     """Return the parameter for a declared argument."""
     _check_name(name, field.location)
     if isinstance(field.value, str):
@@ -284,8 +286,8 @@ def _parameter(name: str, field: Field) -> inspect.Parameter:
             hint = f"did you mean {near!r}?" if near else f"choose one of {', '.join(ARGUMENT_KEYS)}"
             msg = f"the argument {name!r} has the unknown key {key!r}"
             raise MarkdownError(msg, hint, entry.location)
-    kind = _type_of(entries, field.location)
-    default = _default(entries, kind)
+    kind = _parse_argument_type(entries, field.location)
+    default = _parse_default(entries, kind)
     if default is None:
         kind |= None
     arg = Arg(
@@ -299,7 +301,7 @@ def _parameter(name: str, field: Field) -> inspect.Parameter:
     )
 
 
-def _type_of(entries: Mapping[str, Field], location: Location) -> Any:
+def _parse_argument_type(entries: Mapping[str, Field], location: Location) -> Any:
     field = entries.get("type", Field("str", location))
     kind = _parse_type(field.text("type"), field.location)
     if "choices" not in entries:
@@ -313,7 +315,7 @@ def _type_of(entries: Mapping[str, Field], location: Location) -> Any:
 
 
 def _parse_type(text: str, location: Location) -> Any:
-    """Return the type for a string such as ``list[int] | None``."""
+    """Return the type that a string such as ``list[int] | None`` denotes."""
     inner = text.strip() if len(text) <= _MAX_TYPE else f"{text[:20]}..."
     if inner.endswith("| None"):
         return _parse_type(inner.removesuffix("| None"), location) | None
@@ -329,15 +331,15 @@ def _parse_type(text: str, location: Location) -> Any:
     raise MarkdownError(msg, hint, location)
 
 
-def _default(entries: Mapping[str, Field], kind: Any) -> Any:
-    """Return the default in the front matter *entries* of an argument; `NO_DEFAULT` if it is required."""
+def _parse_default(entries: Mapping[str, Field], kind: Any) -> Any:
+    """Return an argument's default from its *entries* in the front matter; `NO_DEFAULT` if required."""
     required = entries["required"].flag("required") if "required" in entries else None
     if "default" not in entries:
         return None if required is False else NO_DEFAULT
     field = entries["default"]
     if required:
-        msg = "a required argument has no default"
-        raise MarkdownError(msg, "remove one of them", field.location)
+        msg = "a required argument cannot have a default"
+        raise MarkdownError(msg, "remove either 'required' or 'default'", field.location)
     if kind is str:
         return field.text("default")
     if field.value == "null":
@@ -345,21 +347,21 @@ def _default(entries: Mapping[str, Field], kind: Any) -> Any:
     return _convert(field.wire_text(), kind, "the default", field.location)
 
 
-def _convert(text: str, kind: Any, what: str, location: Location) -> Any:
+def _convert(text: str, kind: Any, subject: str, location: Location) -> Any:
     if kind is str:
         return text
     if (reader := reader_of(kind)) is None:
-        msg = f"{what} has a type that clients cannot send"
+        msg = f"{subject} has a type that clients cannot send"
         raise MarkdownError(msg, "choose another type", location)
     try:
         return reader.read(text)
     except ConversionError as error:
-        msg = f"{what} {reason_of(error.parts[0], text, reader.expected)}"
+        msg = f"{subject} {reason_of(error.parts[0], text, reader.expected)}"
         raise MarkdownError(msg, f"write {reader.expected}", location) from None
 
 
-def _function(body: Body, parameters: list[inspect.Parameter]) -> Callable[..., Workflow]:
-    """Return a function with these parameters that renders the body. Its source file is the Markdown file."""
+def _make_function(body: Body, parameters: list[inspect.Parameter]) -> Callable[..., Workflow]:
+    """Return a function with these parameters that renders the body. Its code refers to the Markdown file."""
     defaults = {
         parameter.name: parameter.default for parameter in parameters if parameter.default is not NO_DEFAULT
     }

@@ -28,10 +28,10 @@ _LINE: Final = re.compile(rf"([ \t]*+(?:-[ \t]++|{_KEY}[ \t]++))(\S.*)")
 _QUOTED: Final = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^']|'')*'")
 _BLOCK: Final = re.compile(r"[|>][-+0-9]*")
 
-#: A value with more brackets than this is read as text, because the parser takes quadratic time.
+#: A value with more brackets than this is read as text, because parsing brackets takes quadratic time.
 _MAX_BRACKETS: Final = 100
 
-#: The value of a field: text, or fields in a list or by key.
+#: The value of a field: text, a list of fields, or fields by key.
 Value: TypeAlias = "str | list[Field] | dict[str, Field]"
 
 _KINDS: Final[Mapping[type, str]] = {str: "text", list: "a list", dict: "a mapping"}
@@ -53,7 +53,7 @@ class MarkdownError(Exception):
 
     Attributes:
         rule:
-            The rule of the diagnostic.
+            The rule that the diagnostic belongs to.
     """
 
     rule: ClassVar[Rule] = Rule.BAD_FRONT_MATTER
@@ -133,7 +133,7 @@ def read_fields(text: str, file: str) -> dict[str, Field]:
 
     Args:
         text:
-            The lines between the hyphens.
+            The lines between the two lines of hyphens.
 
         file:
             The path of the file. The front matter starts at line 2.

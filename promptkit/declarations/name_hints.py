@@ -25,7 +25,7 @@ def foreign_name_hint(kind: str, name: str) -> str | None:
     return next((hint for names, hint in hints if name in names.split()), None)
 
 
-#: The modules that users import from. A name that several of them export belongs to the first.
+#: The modules that users import from. If several of them export a name, the first one is suggested.
 _PUBLIC: Final = (
     *("promptkit", "promptkit.fragments", "promptkit.errors"),
     *("promptkit.workspace", "promptkit.exports", "promptkit.testing"),
@@ -39,9 +39,9 @@ _OPERANDS: Final = re.compile(r"unsupported operand type\(s\) for \|: '(\w+)' an
 
 def operand_hint(error: Exception) -> str | None:
     """
-    Return a hint for the error of an annotation like ``any | None``; None for any other error.
+    Return a hint for the error that an annotation like ``any | None`` raises; None for any other error.
 
-    An operand of ``|`` in such an annotation is not a type.
+    In such an annotation, an operand of ``|`` is not a type.
     """
     match = _OPERANDS.search(str(error))
     kinds = match.groups() if match and isinstance(error, TypeError) else ()
@@ -49,7 +49,7 @@ def operand_hint(error: Exception) -> str | None:
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str | None:
-    """Return a question that suggests the nearest public name among *names*, or None if none is near."""
+    """Return a question that suggests the public name most similar to *name*; None if none is similar."""
     suggestion = nearest(name, [candidate for candidate in names if not candidate.startswith("_")])
     return None if suggestion is None else f"did you mean {suggestion!r}?"
 
@@ -63,7 +63,7 @@ def missing_name_hint(name: str, module: str) -> str | None:
         return hint
     if (loaded := sys.modules.get(module)) is None:
         return None
-    if (question := did_you_mean(name, _names_of(loaded))) is not None:
+    if (question := did_you_mean(name, _list_public_names(loaded))) is not None:
         return question
     if exports:
         near = nearest(name, exports)
@@ -72,31 +72,31 @@ def missing_name_hint(name: str, module: str) -> str | None:
 
 
 def public_names() -> dict[str, ModuleType]:
-    """Return, for each public name of promptkit, the module that users import it from."""
+    """Return promptkit's public names, each with the module that users import it from."""
     modules = map(import_module, reversed(_PUBLIC))
-    return {name: module for module in modules for name in _names_of(module)}
+    return {name: module for module in modules for name in _list_public_names(module)}
 
 
-def _names_of(module: ModuleType) -> list[str]:
+def _list_public_names(module: ModuleType) -> list[str]:
     """
-    Return the public names in a module; for packages other than promptkit's, also those of the submodules.
+    Return a module's public names and, for packages other than promptkit's, the names of its submodules.
     """
     names = getattr(module, "__all__", None) or [name for name in dir(module) if not name.startswith("_")]
     if module.__name__ in _PUBLIC:
         return [*names, "fragments"] if module.__name__ == "promptkit" else list(names)
-    return sorted({*names, *modules_of(module)})
+    return sorted({*names, *list_submodules(module)})
 
 
-def modules_of(package: ModuleType) -> list[str]:
-    """Return the names of the submodules of a package; an empty list for a module that is not a package."""
+def list_submodules(package: ModuleType) -> list[str]:
+    """Return the names of a package's submodules; an empty list for a module that is not a package."""
     return [module.name for module in iter_modules(getattr(package, "__path__", ()))]
 
 
-def import_of(name: str) -> str | None:
+def import_statement_for(name: str) -> str | None:
     """
     Return the statement that imports *name*, or None if the name is unknown.
 
-    The known names are those of promptkit, of a few common modules, and of the standard library's modules.
+    Known names are those that promptkit and a few common modules export, and the standard library's modules.
     """
     if (home := public_names().get(name)) is not None:
         return f"from {home.__name__} import {name}"
@@ -110,11 +110,15 @@ def undefined_name_hint(name: str, known: Iterable[str]) -> str | None:
     """
     Return a hint to import an undefined name, or to correct it to a *known* one; None if there is no hint.
     """
-    if (statement := import_of(name)) is not None:
+    if (statement := import_statement_for(name)) is not None:
         return f"import it: {statement}"
     own, exports = [key for key in known if not key.startswith("_")], public_names()
     suggestion = nearest(name, [key for key in (*vars(builtins), *exports, *own) if is_misspelt(name, key)])
     if suggestion is None:
         return foreign_name_hint("names", name) or did_you_mean(name, own)
-    more = f" import it: {import_of(suggestion)}" if suggestion in exports and suggestion not in own else ""
+    more = (
+        f" import it: {import_statement_for(suggestion)}"
+        if suggestion in exports and suggestion not in own
+        else ""
+    )
     return f"did you mean {suggestion!r}?{more}"

@@ -17,14 +17,14 @@ from promptkit.language.media import Icon
 from promptkit.language.validation import check_flag, check_optional_text, describe
 from promptkit.types.schemas import answer_schema
 
-#: The maximum length of a name that every client can show and people can type.
+#: The maximum length of a name, so that every client can show it and users can type it.
 MAX_NAME: Final = 64
 _NAME: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME}}}")
 
 
 def check_name(name: str, function: Callable[..., Any], report: Report) -> None:
     """
-    Report a name that some clients cannot show, and suggest a name that all clients can show.
+    Report a name that some clients cannot show, with a suggested name that all clients can show.
 
     Args:
         name:
@@ -44,13 +44,13 @@ def check_name(name: str, function: Callable[..., Any], report: Report) -> None:
             slug or name_slug(Path(report.location.file).stem),
             "keep the function's name, and write @prompt(name={!r})",
         )
-    message = "a name has 1 to 64 characters: letters A-Z and a-z, digits, '_' and '-'"
+    message = "a name must have 1 to 64 characters: letters A-Z and a-z, digits, '_' and '-'"
     report.add(Rule.BAD_NAME, message, hint.format(slug or "prompt"))
 
 
 def name_slug(name: str) -> str:
     """Return *name* without accents or characters that clients cannot show; ``""`` if nothing is left."""
-    from unicodedata import combining, normalize  # only invalid names need it
+    from unicodedata import combining, normalize  # only needed for invalid names
 
     unaccented = "".join(letter for letter in normalize("NFKD", name) if not combining(letter))
     slug = re.sub(r"[^A-Za-z0-9_-]+", "-", unaccented).strip("-")[:64]
@@ -67,12 +67,12 @@ _META_KEY: Final = (
 
 _SURROGATE_HINT: Final = "remove the unpaired surrogate"
 
-#: Keys, and labels of prefixes, that the protocol reserves.
+#: The keys that the protocol reserves, and the labels that it reserves in prefixes.
 _RESERVED_KEYS: Final = {"progressToken", "traceparent", "tracestate", "baggage"}
 _RESERVED_LABELS: Final = {"mcp", "modelcontextprotocol"}
 
 
-def icons_of(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
+def convert_icons(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
     """
     Return the icons as a tuple, with URIs converted to icons. Raises TypeError if *icons* is a single string.
     """
@@ -82,7 +82,7 @@ def icons_of(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
     return tuple(icon if isinstance(icon, Icon) else Icon(icon) for icon in icons)
 
 
-def tags_of(tags: Iterable[str]) -> tuple[str, ...]:
+def convert_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Return the tags as a tuple. Raises TypeError for a single string, which would be split into letters."""
     if isinstance(tags, str):
         msg = f"tags must be a list: write tags=[{tags!r}]"
@@ -94,7 +94,7 @@ def tags_of(tags: Iterable[str]) -> tuple[str, ...]:
     return words
 
 
-def meta_of(meta: Mapping[str, Any]) -> dict[str, Any]:
+def copy_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of *meta*. Raises TypeError if it is not a mapping."""
     if not isinstance(meta, Mapping):
         msg = f"meta must be a dict, not {type(meta).__name__}"
@@ -240,7 +240,11 @@ def _scopes_hint(scopes: Iterable[str]) -> str:
 
 
 def check_sendable(
-    values: Iterable[object], what: str, report: Report, place: str | None = None, hint: str = _SURROGATE_HINT
+    values: Iterable[object],
+    subject: str,
+    report: Report,
+    parameter: str | None = None,
+    hint: str = _SURROGATE_HINT,
 ) -> None:
     """
     Report values that cannot be encoded. One such value would break the whole list of prompts or resources.
@@ -249,22 +253,22 @@ def check_sendable(
         values:
             Metadata of a prompt, an argument or a resource.
 
-        what:
-            The values' name in the message.
+        subject:
+            What to call the values in the message.
 
         report:
             Receives the diagnostics.
 
-        place:
-            The parameter, if any; see `Report.add`.
+        parameter:
+            The name of the parameter, if the values belong to one; see `Report.add`.
 
         hint:
-            How to fix the values; by default, the fix for text.
+            How to fix the values. The default is the fix for text.
     """
     try:
         msgspec.json.encode(tuple(values))
-    except Exception as error:  # noqa: BLE001 (encoding runs code of authors' objects)
-        report.add(Rule.BAD_METADATA, f"{what} cannot be sent: {error}", hint, place)
+    except Exception as error:  # noqa: BLE001 (encoding can run authors' code)
+        report.add(Rule.BAD_METADATA, f"{subject} cannot be sent: {error}", hint, parameter)
 
 
 def _check_meta_key(key: object, report: Report) -> None:
@@ -274,12 +278,12 @@ def _check_meta_key(key: object, report: Report) -> None:
         hint = "write keys as in 'com.example/owner': a reversed domain, a slash and a name"
         report.add(Rule.BAD_METADATA, message, hint)
     elif _is_reserved(match[0], (match["prefix"] or "").split(".")):
-        message = f"the key {match[0]!r} of meta is reserved for the protocol"
+        message = f"the key {match[0]!r} in meta is reserved for the protocol"
         hint = "use your own prefix, as in 'com.example/owner'"
         report.add(Rule.BAD_METADATA, message, hint)
 
 
 def _is_reserved(key: str, labels: list[str]) -> bool:
-    # Revision 2025-06-18 reserves all labels of a prefix except the last; later ones reserve the second.
+    # Revision 2025-06-18 reserves all labels of a prefix but the last; later revisions reserve the second.
     reserving = {label.lower() for label in labels[:-1] + labels[1:2]}
     return key in _RESERVED_KEYS or not reserving.isdisjoint(_RESERVED_LABELS)

@@ -11,7 +11,7 @@ from promptkit.answers.parsing import parse_answer
 from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
 from promptkit.declarations.arguments import DirectArguments, compile_arguments
 from promptkit.declarations.base import Declared, cached_property
-from promptkit.declarations.options import Options, check_options, icons_of, meta_of, tags_of
+from promptkit.declarations.options import Options, check_options, convert_icons, convert_tags, copy_meta
 from promptkit.declarations.signature import as_function, local_names, read_signature
 from promptkit.errors.diagnostics import Diagnostic, Report, Severity
 from promptkit.errors.exceptions import CompileError
@@ -78,8 +78,8 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         Raises:
             CompileError: If the prompt has errors, so that it cannot be served.
 
-            TypeError: If an argument does not have its parameter's type, or the function's result cannot
-                become a message.
+            TypeError: If an argument does not have its parameter's type, or the function's result cannot be
+                converted to messages.
 
             ArgumentsError: If an argument is omitted, and its environment variable is invalid or not set.
 
@@ -91,7 +91,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
 
     async def render_async(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
         """
-        Do what `render` does, on the running event loop. The function can also be synchronous.
+        Render as `render` does, but on the running event loop. The function can also be synchronous.
 
         Args:
             *args:
@@ -101,7 +101,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
                 Keyword arguments, as Python values.
 
         Raises:
-            Exception: The errors of `render`.
+            Exception: Any exception that `render` raises.
         """
         return await self.compiled.renderer.render_async(
             *args, **self._direct_arguments.checked(args, kwargs)
@@ -109,7 +109,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
 
     def render_wire(self, arguments: Mapping[str, Any] | None = None) -> Workflow:
         """
-        Render from the strings that a client sends, with the code that the server uses.
+        Render from the strings that a client sends, using the same code as the server.
 
         Args:
             arguments:
@@ -120,20 +120,20 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
 
             ArgumentsError: If any argument is missing, unknown or invalid; the error lists them all.
 
-            Exception: The errors of `render`.
+            Exception: Any exception that `render` raises.
         """
         return self.compiled.render(arguments)
 
     async def render_wire_async(self, arguments: Mapping[str, Any] | None = None) -> Workflow:
         """
-        Do what `render_wire` does, on the running event loop.
+        Render as `render_wire` does, but on the running event loop.
 
         Args:
             arguments:
                 Values by parameter name, as text.
 
         Raises:
-            Exception: The errors of `render_wire`.
+            Exception: Any exception that `render_wire` raises.
         """
         return await self.compiled.render_async(arguments)
 
@@ -149,7 +149,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
                 Keyword arguments, as Python values.
 
         Raises:
-            TypeError: If an argument does not have its parameter's type, or a client cannot send it.
+            TypeError: If an argument does not have its parameter's type, or if no client can send it.
         """
         return self._direct_arguments.to_wire(args, kwargs)
 
@@ -162,7 +162,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         return compiled
 
     def compile(self) -> tuple[CompiledPrompt | None, tuple[Diagnostic, ...]]:
-        """Return the compiled prompt, or None if it has errors, and all diagnostics."""
+        """Return the compiled prompt (None if it has errors) and all diagnostics."""
         return self._compilation
 
     @cached_property
@@ -214,10 +214,10 @@ class AnsweredPrompt(Prompt[P, R], Generic[P, R, A]):
 
         Args:
             text:
-                The model's answer: at most 1 MiB, nested at most 100 deep.
+                The model's answer, which can have at most 1 MiB and be nested at most 100 levels deep.
 
             allow_cut:
-                Whether to repair an answer whose end is missing. Its last text can be incomplete.
+                Whether to repair an answer whose end is missing. The last string in it can be incomplete.
 
         Raises:
             AnswerError: If no JSON value in the answer is valid, or its end is missing. The error lists all
@@ -294,10 +294,10 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             `functools.partial` of such a function, whose bound arguments clients cannot fill.
 
         name:
-            The name that clients request. Defaults to the function's name.
+            The name by which clients request the prompt. Defaults to the function's name.
 
         title:
-            A display name. It has no default, because some clients use it as the command.
+            A display name. It has no default, because some clients use it as the name of the command.
 
         description:
             A description for clients. Defaults to the docstring's summary.
@@ -306,13 +306,13 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             Icons for clients: `Icon` values, or URIs.
 
         tags:
-            Words to group prompts by; sent in ``_meta``.
+            Words by which to group prompts; sent in ``_meta``.
 
         version:
             The author's version of this prompt; sent in ``_meta``.
 
         timeout:
-            The time limit for one rendering when served, in seconds.
+            The time limit for each rendering by a server, in seconds.
 
         cache:
             How long, in seconds, a reply can be served again for the same arguments. Replies of a prompt with
@@ -322,32 +322,32 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             Additional entries for ``_meta``, under keys like ``com.example/owner``.
 
         elicit:
-            Whether to ask the user for missing and invalid arguments, if the client supports forms. Secrets
-            are never asked for. By default, users are asked only if they chose the prompt themselves; with
-            True, also if a model calls it as a tool. With ``"always"``, a form also asks for optional
-            arguments that were not sent, even if nothing else is missing; it shows their defaults.
+            Whether to ask the user for missing and invalid arguments, if the client supports forms. Users are
+            never asked for secrets. By default, they are asked only if they chose the prompt themselves; with
+            True, also if a model calls it as a tool. With ``"always"``, the form also asks for optional
+            arguments that were not sent, even if nothing else is missing, and shows their defaults.
 
         scopes:
             Scopes that a caller needs; all are required. For other callers, the prompt does not exist.
 
         tool:
-            Hints for models where prompts are served as tools; False if models must not call the prompt.
+            Hints for models, for when prompts are served as tools; False if models must not call the prompt.
 
         answer:
-            The type of the answer that the prompt asks for. Its JSON Schema is added to requests to vendors,
+            The type of the answer that the prompt asks for. Its JSON Schema is added to requests to vendors
             and to ``_meta``, and ``.parse_answer(text)`` converts an answer to this type.
 
         deprecated:
-            What to use instead, as in ``"use review-change"``. The prompt is still served; its description
-            and ``_meta`` announce the deprecation.
+            What to use instead, as in ``"use review-change"``. The prompt is still served, but its
+            description and ``_meta`` announce the deprecation.
 
         sample:
             Whether promptkit may render the prompt speculatively, in ``promptkit check --render``, ``diff``,
             ``dev`` and ``pytest --promptkit``.
 
     Returns:
-        The function as a `Prompt`, or with *answer* as an `AnsweredPrompt`; without *function*, a decorator
-        that creates it.
+        The function as a `Prompt`, or as an `AnsweredPrompt` if *answer* is given. Without *function*, a
+        decorator that returns this.
 
     Raises:
         TypeError: If the decorated object is not a function, or an option has the wrong type.
@@ -362,12 +362,12 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             name=function.__name__ if name is None else name,
             title=title,
             description=description,
-            icons=icons_of(icons),
-            tags=tags_of(tags),
+            icons=convert_icons(icons),
+            tags=convert_tags(tags),
             version=version,
             timeout=timeout,
             cache=cache,
-            meta=meta_of(meta or {}),
+            meta=copy_meta(meta or {}),
             elicit=elicit,
             tool=tool,
             scopes=scopes,

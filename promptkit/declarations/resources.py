@@ -1,5 +1,5 @@
 """
-`@resource`: a document for prompts to embed or link to, declared as a function of the variables in its URI.
+`@resource`: documents that prompts can embed or link to, declared as functions of the variables in a URI.
 """
 
 import inspect
@@ -16,8 +16,8 @@ from promptkit.catalog.resources import CompiledResource, content_of
 from promptkit.catalog.uri_templates import URI_PUNCTUATION, URITemplate, expand_template, is_template
 from promptkit.declarations.arguments import compile_arguments
 from promptkit.declarations.base import Declared, cached_property
-from promptkit.declarations.options import check_scopes, check_sendable, icons_of
-from promptkit.declarations.signature import local_names, plain_function, read_signature, read_summary
+from promptkit.declarations.options import check_scopes, check_sendable, convert_icons
+from promptkit.declarations.signature import local_names, read_signature, read_summary, require_plain_function
 from promptkit.errors.diagnostics import Diagnostic, Report, Severity
 from promptkit.errors.exceptions import CompileError, shortened
 from promptkit.errors.rules import Rule
@@ -144,14 +144,14 @@ class Resource(Declared[P, str], Generic[P, R]):
         return self.uri(*args, **kwargs)
 
     def _variables(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
-        """Return the URI variables of a call. Raises the errors of `uri`."""
+        """Return the URI's variables for a call. Raises any error that `uri` raises."""
         if self.uri_errors:
             raise CompileError(self.uri_errors)
         return inspect.signature(self.function, **FORWARD).bind(*args, **kwargs).arguments
 
     @property
     def _metadata(self) -> dict[str, Any]:
-        """The metadata that clients receive."""
+        """The metadata that is sent to clients."""
         return {name: getattr(self, name) for name in ("name", "title", "description", "mime_type")}
 
     @cached_property
@@ -168,9 +168,9 @@ class Resource(Declared[P, str], Generic[P, R]):
 
     def compile(self) -> tuple[CompiledResource | None, tuple[Diagnostic, ...]]:
         """
-        Return the compiled resource, or None if it has errors, and all diagnostics.
+        Return the compiled resource (None if it has errors) and all diagnostics.
 
-        A parameter without an annotation takes text, or the type of its default.
+        A parameter without an annotation accepts text, or a value of its default's type.
         """
         report = Report(f"resource {self.name!r}", self.location)
         report.diagnostics.extend(self.uri_errors)
@@ -201,7 +201,7 @@ class Resource(Declared[P, str], Generic[P, R]):
         if scheme is None:
             problem, hint = "has no scheme", f"start it with a scheme, {_EXAMPLE}"
         elif not is_template(self.uri_template[scheme.end() :]):
-            problem, hint = "is malformed", f"use characters of a URI, and variables in braces, {_EXAMPLE}"
+            problem, hint = "is malformed", f"use a URI's characters, and variables in braces, {_EXAMPLE}"
             escaped = quote(self.uri_template, safe=URI_PUNCTUATION + "{}", errors="surrogatepass")
             if is_template(escaped[scheme.end() :]):
                 hint = f"escape characters that a URI cannot contain: {escaped!r}"
@@ -251,7 +251,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
     **annotations: Unpack[Annotations],
 ) -> Callable[[Callable[P, R]], Resource[P, R]]:
     """
-    Declare a document that prompts can embed or link to.
+    Declare a document that prompts can embed or link to, or a family of such documents.
 
     Args:
         uri_template:
@@ -274,21 +274,21 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
             Scopes that a caller needs; all are required. For other callers, the resource does not exist.
 
         watch:
-            The files or folders that the content comes from, relative to the folder of the recipe; or a
-            function without parameters whose result, such as a version number, differs after a change. Once a
-            client has subscribed to a resource, the server checks every second and notifies subscribers of
-            changes.
+            The files or folders that the content comes from, relative to the recipe's folder; or a function
+            without parameters whose result, such as a version number, is different after a change. Once a
+            client has subscribed to the resource, the server checks for changes every second and notifies
+            subscribers.
 
         icons:
             Icons, or URIs of icons.
 
         size:
-            The size of the content in bytes, so that hosts can estimate its use of the context. Only for a
-            resource without variables.
+            The size of the content in bytes, so that hosts can estimate how much of the context it uses.
+            Resources with variables cannot have a size.
 
         **annotations:
-            The annotations of `Content`: *audience*, *priority* and *last_modified*. They appear in the list
-            of resources. Content that a prompt embeds has separate annotations.
+            The same annotations as for `Content`: *audience*, *priority* and *last_modified*. They appear in
+            the list of resources. Content that a prompt embeds has separate annotations.
 
     Returns:
         A decorator for a plain function that returns `str` or `bytes`.
@@ -314,13 +314,13 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
     for option in annotations.keys() - Annotations.__annotations__.keys():
         msg = f"resource() got an unexpected keyword argument {option!r}"
         raise TypeError(msg)
-    shown_icons, annotated = icons_of(icons), Content(**annotations) if annotations else None
+    shown_icons, annotated = convert_icons(icons), Content(**annotations) if annotations else None
     if checked_size(size) is not None and "{" in uri_template:
         msg = f"size cannot be set for the template {uri_template!r}: remove it"
         raise ValueError(msg)
 
     def decorate(function: Callable[P, R]) -> Resource[P, R]:
-        plain_function(function, "@resource", "str or bytes")
+        require_plain_function(function, "@resource", "str or bytes")
         return Resource(
             function,
             uri_template,

@@ -12,7 +12,7 @@ import attrs
 import msgspec
 from msgspec import Struct
 
-from promptkit.declarations.name_hints import import_of, operand_hint, undefined_name_hint
+from promptkit.declarations.name_hints import import_statement_for, operand_hint, undefined_name_hint
 from promptkit.errors.diagnostics import Report
 from promptkit.errors.rules import Rule
 from promptkit.language.annotations import NO_DEFAULT, Arg
@@ -34,14 +34,14 @@ class Parameter(Struct, frozen=True):
             The parameter's name.
 
         annotation:
-            Its type, without the parts of ``Annotated`` that promptkit consumes. Constraints of
-            `msgspec.Meta` stay in it.
+            The parameter's type, without the parts of ``Annotated`` that promptkit consumes. Constraints in
+            `msgspec.Meta` stay part of it.
 
         default:
-            The default, or `NO_DEFAULT`.
+            The parameter's default, or `NO_DEFAULT`.
 
         arg:
-            The author's `Arg`, from ``Annotated`` or the docstring.
+            The author's `Arg` from ``Annotated``, with the docstring's description if it has none itself.
     """
 
     name: str
@@ -86,15 +86,15 @@ def read_signature(
             The author's function.
 
         names:
-            The local names at its definition, for annotations that are strings.
+            The local names where it is defined, for annotations that are strings.
 
         report:
             Receives a diagnostic for every parameter that cannot be served. Such parameters are omitted from
             the result.
 
         untyped:
-            Whether annotations are optional: without an annotation, a parameter takes text or the type of its
-            default.
+            Whether annotations are optional. A parameter without an annotation then accepts text, or a value
+            of its default's type.
     """
     hints = read_type_hints(function, names, report)
     descriptions = read_descriptions(function.__doc__)
@@ -109,7 +109,10 @@ def read_signature(
             if context is not None:
                 message = f"parameter {parameter.name!r} is a Context, and so is {context!r}"
                 report.add(
-                    Rule.SECOND_CONTEXT, message, "keep one of them; both would be the same", parameter.name
+                    Rule.SECOND_CONTEXT,
+                    message,
+                    "keep one of them; both would receive the same Context",
+                    parameter.name,
                 )
             context = context or parameter.name
         elif _is_servable(parameter, report) and not isinstance(hint, str | typing.ForwardRef):
@@ -151,7 +154,7 @@ def _is_servable(parameter: inspect.Parameter, report: Report) -> bool:
     return False
 
 
-#: Names that are common in annotations.
+#: Names that are common in annotations, to suggest for misspelt ones.
 _COMMON_NAMES: Final = (
     *("str", "int", "float", "bool", "bytes", "list", "dict"),
     *("Annotated", "Literal", "Optional"),
@@ -162,7 +165,7 @@ def _unresolved_hint(error: Exception, function: Callable[..., Any]) -> str:
     if (hint := operand_hint(error)) is not None:
         return hint
     name = error.name if isinstance(error, NameError) else None
-    statement = import_of(name) if name else None
+    statement = import_statement_for(name) if name else None
     if statement is not None:
         return f"import it, outside of `if TYPE_CHECKING:`: {statement}"
     class_names = [
@@ -181,7 +184,7 @@ def read_type_hints(function: Callable[..., Any], names: Mapping[str, Any], repo
             The author's function.
 
         names:
-            The local names at its definition.
+            The local names where it is defined.
 
         report:
             Receives a diagnostic for every annotation that cannot be evaluated. Such annotations are omitted
@@ -194,7 +197,7 @@ def read_type_hints(function: Callable[..., Any], names: Mapping[str, Any], repo
             continue
         try:
             hints[name] = evaluate_annotation(annotation, function, names)
-        except Exception as error:  # noqa: BLE001 (evaluating an annotation runs any code)
+        except Exception as error:  # noqa: BLE001 (evaluating an annotation can run any code)
             message = f"the annotation of parameter {name!r} cannot be resolved: {error}"
             hint = _unresolved_hint(error, function)
             report.add(Rule.UNRESOLVED_ANNOTATION, message, hint, name)
@@ -231,7 +234,7 @@ def _check_notes(name: str, annotation: Any, report: Report) -> None:
         hint = "call it: Arg('what to enter')"
         report.add(Rule.BARE_ARG, message, hint, name)
     if sum(isinstance(note, Arg) for note in notes) > 1:
-        message = f"parameter {name!r} has two Arg(...)"
+        message = f"parameter {name!r} has more than one Arg(...)"
         hint = "use one Arg; to give an alias another description, add a plain string to it"
         report.add(Rule.SECOND_ARG, message, hint, name)
 
@@ -242,7 +245,7 @@ def _is_context(annotation: Any) -> bool:
 
 
 def local_names(function: Callable[..., Any], names: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a copy of *names*, the local names around a nested *function*; empty for any other function."""
+    """Return a copy of *names*, the names around *function*, if it is nested; otherwise, an empty mapping."""
     return dict(names) if "<locals>" in function.__qualname__ else {}
 
 
@@ -250,8 +253,7 @@ def as_function(decorated: Any) -> Callable[..., Any]:
     """
     Return a function for the object that `@prompt` decorates.
 
-    A bound method is called with its object, and a `functools.partial` with its arguments, which clients
-    cannot fill.
+    The bound arguments of a bound method or a `functools.partial` are passed on; clients cannot fill them.
 
     Raises:
         TypeError: If the object is not a function, a bound method, or a partial of one.
@@ -260,12 +262,12 @@ def as_function(decorated: Any) -> Callable[..., Any]:
     while isinstance(inner, functools.partial | types.MethodType):
         inner = inner.func if isinstance(inner, functools.partial) else inner.__func__
     if isinstance(inner, classmethod) or not inspect.isfunction(inspect.unwrap(inner)):
-        msg = f"@prompt takes a function, not {describe(decorated)}: {_hint_for(decorated)}"
+        msg = f"@prompt takes a function, not {describe(decorated)}: {_hint_for_undecoratable(decorated)}"
         raise TypeError(msg)
     return inner if inner is decorated else _forwarding_function(decorated, inner)
 
 
-def _hint_for(decorated: Any) -> str:
+def _hint_for_undecoratable(decorated: Any) -> str:
     """Return a hint for an object that `@prompt` cannot decorate."""
     if isinstance(decorated, str):
         return f"write @prompt(name={decorated!r})"
@@ -280,7 +282,7 @@ def _forwarding_function(decorated: Callable[..., Any], inner: Callable[..., Any
     """
     Return a function that calls *decorated*, a bound method or a partial of *inner*.
 
-    The function has only the parameters that are not bound.
+    The returned function has only the parameters that are not bound.
     """
 
     @functools.wraps(inner)
@@ -298,9 +300,9 @@ def _forwarding_function(decorated: Callable[..., Any], inner: Callable[..., Any
 _NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
-def plain_function(function: Callable[..., Any], decorator: str, result: str) -> types.FunctionType:
+def require_plain_function(function: Callable[..., Any], decorator: str, result: str) -> types.FunctionType:
     """
-    Return the function inside all decorators. Raises TypeError if it is a generator function or asynchronous.
+    Return the undecorated function. Raises TypeError if it is a generator function or asynchronous.
     """
     unwrapped = inspect.unwrap(function)
     if not inspect.isfunction(unwrapped) or unwrapped.__code__.co_flags & _NOT_PLAIN:
@@ -309,12 +311,12 @@ def plain_function(function: Callable[..., Any], decorator: str, result: str) ->
     return unwrapped
 
 
-# Patterns are compiled on first use: compiling them takes as long as importing a module.
+# The patterns are compiled on first use, because compiling them takes as long as importing a module.
 
 #: Whitespace within one line. With ``\s*``, a run of blank lines would take quadratic time.
 _BLANKS: Final = r"[^\S\n]*"
 
-#: Start of a docstring's description of parameters. Without a match, the slow parser is not imported.
+#: Start of a docstring's section on parameters. If there is none, the slow parser is not imported.
 _PARAMETERS: Final = (
     rf"^{_BLANKS}(?:[:@](?:param|arg|argument|parameter|key)\b"
     rf"|(?:Args|Arguments|Params|Parameters|Keyword Args){_BLANKS}(?::{_BLANKS})?$)"

@@ -16,7 +16,7 @@ from promptkit.declarations.skill_frontmatter import (
     FrontmatterError,
     SkillError,
     check_fields,
-    is_name,
+    is_valid_name,
     read_skill,
 )
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
@@ -25,7 +25,7 @@ from promptkit.errors.rules import Rule
 from promptkit.files.reading import HashedBytes
 from promptkit.language.files import read_confined
 
-#: Limits of hosts for one skill.
+#: The limits that hosts set for one skill.
 MAX_FILES: Final = 512
 MAX_BYTES: Final = 16 * 1024 * 1024
 
@@ -42,12 +42,12 @@ def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
             The absolute path of the skill's folder.
 
     Returns:
-        The absolute path of each file by its path in the skill (with ``/``), sorted; and the paths of all
-        folders.
+        The absolute path of each file, keyed by its path in the skill (with ``/``) and sorted by that; and
+        the paths of all folders.
 
     Raises:
-        SkillError: If an entry is neither a file nor a folder, or links to something outside the folder or to
-            a parent folder, or if there are too many entries.
+        SkillError: If an entry is neither a file nor a folder, links to something outside the folder or to a
+            parent folder, or cannot be read, or if there are too many entries.
     """
     root = Path(os.path.realpath(folder))
     files, folders = dict[str, str](), list[str]()
@@ -65,7 +65,7 @@ def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
                 raise SkillError(msg, "remove the link")
             else:
                 pending.append((target, path, parents | {directory}))
-        _check_number(max(len(files), len(folders)))
+        _check_file_count(max(len(files), len(folders)))
     return dict(sorted(files.items())), folders
 
 
@@ -105,14 +105,14 @@ def _link_error(path: str) -> SkillError:
 
 def read_files(locations: Mapping[str, str], root: Path) -> dict[str, HashedBytes]:
     """
-    Read the files of a skill, and return their contents by path in the skill.
+    Read the files of a skill, and return their contents, keyed by path in the skill.
 
     Args:
         locations:
-            The absolute path of each file by its path in the skill.
+            The absolute path of each file, keyed by its path in the skill.
 
         root:
-            The folder that must contain every file, even if links change while reading.
+            The folder that must contain every file, even if a link changes while the files are being read.
 
     Raises:
         SkillError: If a file cannot be read, or the files are too large.
@@ -128,17 +128,17 @@ def read_files(locations: Mapping[str, str], root: Path) -> dict[str, HashedByte
         except ValueError:  # meanwhile, a link has replaced the file
             raise _link_error(path) from None
         remaining -= len(data)
-        _check_size(MAX_BYTES - remaining)
+        _check_total_size(MAX_BYTES - remaining)
     return contents
 
 
-def _check_number(number: int) -> None:
+def _check_file_count(number: int) -> None:
     if number > MAX_FILES:
         msg = f"it has more than {MAX_FILES} files"
         raise SkillError(msg, "merge files, or split the skill")
 
 
-def _check_size(size: int) -> None:
+def _check_total_size(size: int) -> None:
     if size > MAX_BYTES:
         msg = f"its files exceed {MAX_BYTES >> 20} MiB in total"
         raise SkillError(msg, "keep large files elsewhere, and refer to them by path or URL")
@@ -155,8 +155,8 @@ def _check_path(path: str) -> None:
 
 def _check_files(files: Mapping[str, HashedBytes]) -> None:
     """Raise SkillError unless the files can be served, and written to disk on every system."""
-    _check_number(len(files))
-    _check_size(sum(content.size for content in files.values()))
+    _check_file_count(len(files))
+    _check_total_size(sum(content.size for content in files.values()))
     by_folded = dict[str, str]()
     for path in files:
         _check_path(path)
@@ -192,10 +192,10 @@ def compile_skill(  # noqa: PLR0913 (a skill has that many properties)
             The part of the skill's URI before the name.
 
         fields:
-            The frontmatter.
+            The fields of the frontmatter.
 
         files:
-            The contents of all files by path, including ``SKILL.md``.
+            The contents of all files, including ``SKILL.md``, keyed by path.
 
         report:
             Receives the diagnostics.
@@ -204,13 +204,15 @@ def compile_skill(  # noqa: PLR0913 (a skill has that many properties)
             The scopes that a caller must have.
 
         lines:
-            The line of each field in ``SKILL.md``, if the author wrote that file. In that case, problems that
-            hosts accept are not reported.
+            The line of each field in ``SKILL.md`` if the author wrote that file. If so, problems that hosts
+            tolerate are not reported.
 
         saved:
             The skill's saved cases.
     """
-    problems = [problem for problem in check_fields(fields, name) if lines is None or not problem.is_served]
+    problems = [
+        problem for problem in check_fields(fields, name) if lines is None or not problem.is_tolerated
+    ]
     for problem in problems:
         location = Location(report.location.file, lines.get(problem.key, 1)) if lines is not None else None
         report.add(Rule.BAD_SKILL, problem.message, problem.hint, location)
@@ -241,7 +243,7 @@ class SkillFolder(Struct, frozen=True, eq=False, dict=True):
             The part of the skill's URI before the name.
 
         files:
-            The contents of the folder's files by path.
+            The contents of the folder's files, keyed by path.
     """
 
     kind: ClassVar[Literal["skill"]] = "skill"
@@ -254,7 +256,7 @@ class SkillFolder(Struct, frozen=True, eq=False, dict=True):
     def name(self) -> str:
         """The skill's name: the name in the frontmatter if it is valid, otherwise the folder's name."""
         name = self._fields.get("name") if isinstance(self._fields, dict) else None
-        return name if isinstance(name, str) and is_name(name) else self.path.name
+        return name if isinstance(name, str) and is_valid_name(name) else self.path.name
 
     @property
     def is_renamed(self) -> bool:
@@ -280,7 +282,7 @@ class SkillFolder(Struct, frozen=True, eq=False, dict=True):
             return error
 
     def compile(self) -> tuple[CompiledSkill | None, tuple[Diagnostic, ...]]:
-        """Return the skill as it is served, or None if it has errors, and all diagnostics."""
+        """Return the skill as it is served (None if it has errors) and all diagnostics."""
         report = Report(f"skill {self.name!r}", self.location)
         fields = self._fields
         if isinstance(fields, FrontmatterError):
@@ -304,7 +306,7 @@ def lines_of_fields(data: bytes) -> dict[str, int]:
 
 def _read_cases(metadata: Any) -> Iterator[tuple[str, bool]]:
     """
-    Yield the requests in the ``cases`` of a skill's metadata, and whether the skill is wanted for them.
+    Yield each request in the ``cases`` of a skill's metadata, and whether the skill is wanted for it.
 
     The value of ``cases`` is text with one request per line, or a list with one request per item. Before a
     request, ``not:`` means that the skill is not wanted; in a list, YAML reads ``not: request`` as a mapping.

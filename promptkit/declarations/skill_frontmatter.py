@@ -17,7 +17,7 @@ from promptkit.catalog.skills import MAX_COMPATIBILITY, MAX_DESCRIPTION
 from promptkit.errors.rules import Rule
 from promptkit.language.validation import describe
 
-#: The hosts' limit for the frontmatter, in characters.
+#: The limit that hosts set for the frontmatter, in characters.
 MAX_FRONT_MATTER: Final = 64 * 1024
 
 _FRONTMATTER: Final = re.compile(r"---[ \t]*\r?\n((?:[^\n]*\n)*?)---[ \t]*(?:\r?\n|\Z)")
@@ -25,15 +25,16 @@ _FRONTMATTER: Final = re.compile(r"---[ \t]*\r?\n((?:[^\n]*\n)*?)---[ \t]*(?:\r?
 #: Possible start of an anchor, alias, tag, collection or merge, even within text.
 _SPECIAL: Final = re.compile(r"[&*!\[{]|<<")
 
-#: Limit of nested collections.
+#: Maximum depth of nested collections.
 _MAX_DEPTH: Final = 20
 
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MAX_NAME_CHARACTERS: Final = 64
 _MAX_CHARACTERS: Final = {"description": MAX_DESCRIPTION, "compatibility": MAX_COMPATIBILITY}
 
-#: Text that every version of YAML reads as the same plain scalar. All other text is written as JSON, which is
-#: valid YAML, because the versions disagree about numbers, dates and booleans.
+#: These words and this pattern identify text that every version of YAML reads as the same plain scalar. All
+#: other text is written as JSON, which is valid YAML, because the versions disagree about numbers, dates and
+#: booleans.
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _PLAIN: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9 ,.()/'-]*[A-Za-z0-9.)])?")
 
@@ -50,10 +51,10 @@ class SkillError(Exception):
             The error message.
 
         hint:
-            A fix.
+            How to fix the problem.
 
         rule:
-            The rule of the diagnostic.
+            The rule that the diagnostic belongs to.
     """
 
     def __init__(self, problem: str, hint: str, rule: Rule = Rule.SKILL_FILES) -> None:
@@ -67,7 +68,7 @@ class FrontmatterError(SkillError):
 
     Args:
         line:
-            The line, counted from 1.
+            The line number, starting at 1.
     """
 
     def __init__(self, problem: str, hint: str, line: int = 1) -> None:
@@ -81,7 +82,7 @@ def format_skill(frontmatter: Mapping[str, Any], body: str) -> bytes:
 
     Args:
         frontmatter:
-            Strings by key, or mappings of strings.
+            A string, or a mapping of strings, for each key.
 
         body:
             The Markdown.
@@ -157,9 +158,9 @@ def _too_long_error(size: int) -> FrontmatterError:
 
 def read_as_yaml_1_1(data: bytes) -> dict[str, Any]:
     """
-    Return the fields of a valid ``SKILL.md`` as hosts with YAML 1.1 read them.
+    Return the fields of a valid ``SKILL.md`` as hosts that use YAML 1.1 read them.
 
-    In YAML 1.1, ``on`` is a boolean, ``012`` is 10 and ``1:30`` is 90, and dates are not text.
+    In YAML 1.1, ``on`` is a boolean, ``012`` is 10, ``1:30`` is 90, and dates are not text.
     """
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLWarning
@@ -174,10 +175,10 @@ def read_as_yaml_1_1(data: bytes) -> dict[str, Any]:
 
 
 def _parse_fields(text: str) -> dict[str, Any]:
-    from ruamel.yaml import YAML  # slow to import, and most servers have no folders of skills
+    from ruamel.yaml import YAML  # slow to import, and most servers do not serve skill folders
 
     reader = YAML(typ="safe", pure=True)
-    reader.Constructor = _constructor()
+    reader.Constructor = _make_constructor_class()
     try:
         if _SPECIAL.search(text):
             _check_special(reader.parse(StringIO(text)))
@@ -194,21 +195,21 @@ def _parse_fields(text: str) -> dict[str, Any]:
         msg = f"the frontmatter of SKILL.md is not a mapping, but {describe(fields)}"
         raise FrontmatterError(msg, "write one field per line, as in 'name: code-review'")
     decoded: dict[str, Any] = msgspec.json.decode(encoded)
-    if decoded != fields:  # a key that is not text, or a number that JSON does not have
+    if decoded != fields:  # there is a key that is not text, or a number that JSON does not have
         msg = "the frontmatter of SKILL.md has a key or a number that JSON cannot represent"
         raise FrontmatterError(msg, "write it in quotes")
     return decoded
 
 
 def describe_yaml_error(error: Exception) -> tuple[str, int]:
-    """Return the problem in front matter that a YAML parser has reported, and its line in the file."""
+    """Return the problem in the front matter that a YAML parser reported, and its line in the file."""
     mark = getattr(error, "problem_mark", None)
     reason = getattr(error, "problem", None) or str(error) or "it is nested too deeply"
     return reason, mark.line + 2 if mark else 1
 
 
-def _constructor() -> Any:
-    """Return a YAML constructor class for JSON values only, so that dates stay text."""
+def _make_constructor_class() -> Any:
+    """Return a class of YAML constructors that create only JSON values, so that dates stay text."""
     from ruamel.yaml.constructor import SafeConstructor
 
     class Constructor(SafeConstructor):
@@ -260,17 +261,17 @@ class FieldProblem(Struct, frozen=True):
             The error message.
 
         hint:
-            A fix.
+            How to fix the problem.
 
-        is_served:
-            Whether hosts accept skills with the problem. Such a folder is served with a warning, but for
+        is_tolerated:
+            Whether hosts tolerate the problem. A folder with such a problem is served with a warning, but for
             `@skill`, the problem is an error.
     """
 
     key: str
     message: str
     hint: str
-    is_served: bool = False
+    is_tolerated: bool = False
 
 
 def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[FieldProblem]:
@@ -290,14 +291,18 @@ def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[FieldProble
     name, description = fields.get("name"), fields.get("description")
     if not name:
         yield FieldProblem("name", "it has no name", f"call it {_suggest_name(folder)!r}, like its folder")
-    elif not is_name(name):
+    elif not is_valid_name(name):
         message = (
-            f"its name is {name!r}: a name has 1 to 64 characters: a-z, 0-9, and single hyphens between them"
+            f"its name {name!r} is invalid: a name must have 1 to 64 characters: a-z, 0-9, and single "
+            "hyphens between them"
         )
         yield FieldProblem("name", message, f"call it {_suggest_name(str(name or folder))!r}")
     elif name != folder:
-        message, hint = f"its name is {name!r}, but its folder is {folder!r}", "give both the same name"
-        yield FieldProblem("name", message, hint, is_served=True)
+        message, hint = (
+            f"its name is {name!r}, but its folder is called {folder!r}",
+            "give both the same name",
+        )
+        yield FieldProblem("name", message, hint, is_tolerated=True)
     if not isinstance(description, str) or not description.strip():
         message = "it has no description, which models need to choose it"
         yield FieldProblem("description", message, "describe what the skill does and when to use it")
@@ -309,8 +314,8 @@ def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[FieldProble
         text = fields.get(key)
         if isinstance(text, str) and len(text) > limit:
             message = f"its {key} has {len(text):,} characters: the limit is {limit:,}"
-            hint = "shorten it, and move details into the Markdown below: hosts reject lists with longer ones"
-            yield FieldProblem(key, message, hint, is_served=True)
+            hint = "shorten it, and move details into the Markdown: it can make hosts reject a whole list"
+            yield FieldProblem(key, message, hint, is_tolerated=True)
     if not isinstance(fields.get("metadata", {}), Mapping):
         message = "its metadata is not a mapping of strings to strings"
         yield FieldProblem("metadata", message, "write one 'key: value' per line below it")
@@ -323,11 +328,11 @@ def _is_text(value: object, *, or_list: bool) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def is_name(name: object) -> bool:
+def is_valid_name(name: object) -> bool:
     """Return whether the format allows a name."""
     return isinstance(name, str) and len(name) <= _MAX_NAME_CHARACTERS and bool(_NAME.fullmatch(name))
 
 
 def _suggest_name(name: str) -> str:
-    """Return a similar name that the format allows."""
+    """Return a name that is similar and that the format allows."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_MAX_NAME_CHARACTERS].strip("-") or "skill"

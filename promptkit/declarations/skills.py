@@ -11,9 +11,9 @@ import attrs
 
 from promptkit.catalog.cases import SkillCase
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, skill_uri
-from promptkit.declarations.base import Decorated, caller
+from promptkit.declarations.base import Decorated, locate_caller
 from promptkit.declarations.options import check_scopes
-from promptkit.declarations.signature import plain_function, read_summary
+from promptkit.declarations.signature import read_summary, require_plain_function
 from promptkit.declarations.skill_files import compile_skill, paths_below, read_files
 from promptkit.declarations.skill_frontmatter import SkillError, format_skill
 from promptkit.errors.diagnostics import Diagnostic, Report
@@ -70,13 +70,13 @@ class Skill(Decorated, Generic[R]):
 
     def case(self, request: str, /, *, wanted: bool = True) -> SkillCase:
         """
-        Save a request for which models should choose the skill, or should not.
+        Save a request for which models should, or should not, choose the skill.
 
         ``promptkit check`` ranks the descriptions of all skills for the request.
 
         Args:
             request:
-                What a user writes, as in ``"ship it"``.
+                The text that a user writes, as in ``"ship it"``.
 
             wanted:
                 Whether the skill should be chosen.
@@ -88,9 +88,9 @@ class Skill(Decorated, Generic[R]):
             TypeError: If the request is not text.
         """
         if not isinstance(request, str) or not request.strip():
-            msg = f"case({request!r}): pass what a user writes, as in case('ship it')"
+            msg = f"case({request!r}): pass the text that a user writes, as in case('ship it')"
             raise TypeError(msg)
-        location, module = caller()
+        location, module = locate_caller()
         case = SkillCase(request, location, lambda: request, module, wanted=wanted)
         self.saved.add(case)
         return case
@@ -102,9 +102,9 @@ class Skill(Decorated, Generic[R]):
 
     def compile(self) -> tuple[CompiledSkill | None, tuple[Diagnostic, ...]]:
         """
-        Return the skill as it is served, or None if it has errors, and all diagnostics.
+        Return the skill as it is served (None if it has errors) and all diagnostics.
 
-        Calls the author's function, and the functions that produce files.
+        This calls the author's function, and the functions that return the contents of files.
         """
         report = Report(f"skill {self.name!r}", self.location)
         check_scopes(self.scopes, report)
@@ -127,7 +127,7 @@ class Skill(Decorated, Generic[R]):
         return compiled, tuple(report.diagnostics)
 
     def _fields(self) -> dict[str, Any]:
-        """Return the nonempty fields of the frontmatter, in the order in which they are written."""
+        """Return the nonempty fields of the frontmatter, in the order in which to write them."""
         tools = self.allowed_tools
         fields = {
             "name": self.name,
@@ -144,7 +144,7 @@ class Skill(Decorated, Generic[R]):
         if self.error is not None:
             raise self.error
         if SKILL_FILE in self.files:
-            msg = f"{SKILL_FILE!r} is among its files, but the function returns that file"
+            msg = f"{SKILL_FILE!r} is among its files, but the function returns the text of that file"
             raise SkillError(msg, "remove it from files=")
         files = {path: _content_of(path, source) for path, source in self.files.items()}
         files[SKILL_FILE] = HashedBytes(format_skill(fields, self._body()))
@@ -163,7 +163,7 @@ class Skill(Decorated, Generic[R]):
                 return text
         count = len(workflow.shown)
         description = f"{count} parts" if count > 1 else "no plain text" if count else "no text"
-        msg = f"its function returned {description}, but a skill is one text"
+        msg = f"its function returned {description}, but a skill must be a single text"
         raise SkillError(msg, "return one string, or join the parts with blocks(...)", Rule.SKILL_FAILS)
 
 
@@ -186,8 +186,8 @@ def _encode(path: str, content: object) -> bytes:
         except UnicodeEncodeError:
             msg = f"{path!r} contains an unpaired surrogate"
             raise SkillError(msg, "remove it", Rule.SKILL_FAILS) from None
-    msg = f"{path!r} is {describe(content)}"
-    hint = "give it as text, bytes, a Path, or a function that returns text or bytes"
+    msg = f"the content of {path!r} is {describe(content)}"
+    hint = "pass text, bytes, a Path, or a function that returns text or bytes"
     raise SkillError(msg, hint, Rule.SKILL_FAILS)
 
 
@@ -199,7 +199,7 @@ def _content_of(path: str, source: Source | HashedBytes) -> HashedBytes:
 
 def _read_paths(files: Mapping[str, Source], folder: Path) -> dict[str, Source | HashedBytes]:
     """
-    Return *files*, with each `Path`, relative to *folder*, replaced by the content of its file or files.
+    Return *files* with each `Path` (relative to *folder*) replaced by the contents of the files at that path.
 
     Raises SkillError.
     """
@@ -210,7 +210,7 @@ def _read_paths(files: Mapping[str, Source], folder: Path) -> dict[str, Source |
             continue
         location = folder / source
         if not location.resolve().is_relative_to(folder):
-            msg = f"{path!r} is outside the recipe's folder: {str(source)!r}"
+            msg = f"the source of {path!r} is outside the recipe's folder: {str(source)!r}"
             raise SkillError(msg, "keep the files of a skill next to its recipe")
         note_read(location.resolve())
         if location.is_dir():
@@ -260,7 +260,7 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
     scopes: Collection[str] = (),
 ) -> Skill[Any] | Callable[[Callable[[], Any]], Skill[Any]]:
     """
-    Declare instructions that models read on demand: ``@skill``, or ``@skill(license="MIT")``.
+    Declare instructions that models read on demand, with ``@skill`` or ``@skill(license="MIT")``.
 
     The decorated function has no parameters and returns text, which becomes the Markdown of ``SKILL.md``. It
     is called once for all clients.
@@ -274,8 +274,8 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
             name with hyphens.
 
         description:
-            The skill's purpose and when to use it, in at most 1,024 characters. Defaults to
-            the docstring's first paragraph.
+            The skill's purpose and when to use it, in at most 1,024 characters. Defaults to the first
+            paragraph of the docstring.
 
         prefix:
             The part of the skill's URI before the name, such as ``"acme/billing"``.
@@ -284,17 +284,17 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
             The skill's license.
 
         compatibility:
-            Requirements of the environment, in at most 500 characters.
+            Requirements for the environment, in at most 500 characters.
 
         metadata:
-            Additional strings, by key.
+            Additional strings, each under a key.
 
         allowed_tools:
             Tools that agents can use for the skill without asking: ``["Read", "Bash(git:*)"]``.
 
         files:
-            Additional files, by path in the skill: text, bytes, a function without parameters that returns
-            either, or the path of a file or folder next to the recipe.
+            Additional files, keyed by path in the skill. A value is text, bytes, a function without
+            parameters that returns either, or a `Path` to a file or folder in the recipe's folder.
 
         scopes:
             Scopes that a caller needs; all are required. For other callers, the skill does not exist.
@@ -317,11 +317,11 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
     _check_texts("files", files if isinstance(files, Mapping) else None)
 
     def decorate(function: Callable[[], Any]) -> Skill[Any]:
-        plain = plain_function(function, "@skill", "text")
+        plain = require_plain_function(function, "@skill", "text")
         if parameters := list(inspect.signature(plain, **FORWARD).parameters):
             named = ", ".join(map(repr, parameters))
             msg = (
-                f"a skill's function takes no parameters, but this one has {named}: remove them, or use "
+                f"a skill's function cannot have parameters, but this one has {named}: remove them, or use "
                 "@prompt"
             )
             raise TypeError(msg)

@@ -1,4 +1,4 @@
-"""Types of parameters that no client can fill: the part that is unusable, and a replacement."""
+"""Parameter types that no client can fill: finding the unusable part, and a hint for a replacement."""
 
 import re
 from collections import abc
@@ -23,7 +23,7 @@ from promptkit.types.kinds import (
 )
 from promptkit.types.parsing import reader_of
 
-#: Matches msgspec's error for a constraint that a type does not support. Its other errors name no constraint.
+#: Matches msgspec's error for a constraint that a type does not support. Other errors name no constraint.
 _UNSUPPORTED: Final = re.compile(r"Can only set `(\w+)` on ")
 
 _GENERAL: Final = (
@@ -31,7 +31,7 @@ _GENERAL: Final = (
 )
 
 #: Hint for a type that accepts any value, and for an annotation that is not a type.
-_FOR_TEXT: Final = "write the intended type: str takes any text"
+_FOR_TEXT: Final = "write the intended type, such as str for any text"
 
 #: Modules of standard containers and iterators.
 _GENERIC_MODULES: Final = ("builtins", "collections", "collections.abc")
@@ -42,7 +42,7 @@ _TYPING: Final = ("annotationlib", "types", "typing", "typing_extensions")
 
 def unreadable_part(annotation: Any, path: str) -> tuple[Any, str]:
     """
-    Return the innermost part that makes a type unreadable, and the path of that part.
+    Return the innermost part that makes a type unreadable, and the path to that part.
 
     Args:
         annotation:
@@ -67,7 +67,7 @@ def hint_for_unreadable(annotation: Any) -> str:
 
 
 def describe_non_type(annotation: Any) -> tuple[str, str] | None:
-    """Describe an annotation, or a part of one, that is not a type, with a hint; return None for a type."""
+    """Return a description and a hint for an annotation, or a part of it, that is not a type, or None."""
     if isinstance(annotation, ModuleType):
         return f"the module {annotation.__name__}", "write one of its classes"
     if isinstance(annotation, type) or get_origin(annotation) or type(annotation).__module__ in _TYPING:
@@ -77,7 +77,7 @@ def describe_non_type(annotation: Any) -> tuple[str, str] | None:
 
 def find_unsupported_constraint(annotation: Any) -> tuple[str, str] | None:
     """
-    Return the name of a constraint that a type does not support, and a hint; None if it supports all.
+    Return the name of a constraint that a type does not support, and a hint; None if it supports them all.
 
     Args:
         annotation:
@@ -129,7 +129,7 @@ def _parts(annotation: Any, path: str) -> Iterator[tuple[Any, str]]:
 
 def _members(kind: Any) -> Iterable[tuple[str, Any]]:
     """Return the names and types of the members of a record or a named tuple; empty for any other type."""
-    with suppress(Exception):  # evaluating an annotation runs any code
+    with suppress(Exception):  # evaluating an annotation can run any code
         if is_record(kind) or is_named_tuple(kind):
             return [(member.name, member.type) for member in members_of_record(kind)]
     return ()

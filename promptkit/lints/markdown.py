@@ -30,7 +30,7 @@ def lint_markdown(prompt: MarkdownPrompt, arguments: Arguments) -> Iterator[Diag
     report = Report(f"prompt {prompt.options.name!r}", prompt.location)
     _lint_front_matter(prompt, report)
     for argument in arguments.ordered:
-        location = prompt.places.get(argument.name, report.location)
+        location = prompt.argument_locations.get(argument.name, report.location)
         lint_examples(argument, report, location)
         _lint_placeholder(argument, prompt, report, location)
     for line in prompt.body.lines:

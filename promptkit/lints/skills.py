@@ -240,7 +240,7 @@ def lint_routing(catalog: Catalog) -> Iterator[Diagnostic]:
             hint = "add when to use it, as in 'Use it when the user asks for a review, or before a commit.'"
             yield _owner(skill).diagnostic(Rule.NO_TRIGGER, message, hint, _description_location(skill))
     ranking = ranking_of(skills)
-    pairs = sorted(ranking.pairs(_MIN_OVERLAP), key=lambda pair: (-pair[0], *pair[1:]))
+    pairs = sorted(ranking.similar_pairs(_MIN_OVERLAP), key=lambda pair: (-pair[0], *pair[1:]))
     different = [pair for pair in pairs if skills[pair[1]].name != skills[pair[2]].name]
     for cosine, first, second in different[:_MAX_PAIRS]:
         skill, other = skills[second], skills[first]

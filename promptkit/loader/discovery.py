@@ -1,8 +1,8 @@
 """
 Recipe files: which files of a folder are recipes, and which subfolders are searched.
 
-Used by the loader, the watcher and the pytest plugin. Every run of pytest imports this module where promptkit
-is installed, so it imports little of promptkit.
+The loader, the watcher and the pytest plugin use this module. Where promptkit is installed, every run of
+pytest imports it, so it imports little of promptkit.
 """
 
 import os
@@ -15,13 +15,13 @@ from typing import Final, NamedTuple
 
 from promptkit.files.reading import INSTALL_FOLDERS, read_beginning
 
-#: Default folders of recipes; the first that exists is used.
+#: The default folders of recipes. The first one that exists is used.
 DEFAULT_FOLDERS: Final = ("recipes", "prompts")
 
 #: Files that mark a folder as the root of a project.
 PROJECT_MARKERS: Final = ("pyproject.toml", ".git")
 
-#: Folders that recipes do not depend on: caches, tests and third-party packages.
+#: Folders whose files recipes do not depend on: caches, tests and third-party packages.
 _NEVER_ENTERED: Final = INSTALL_FOLDERS | {"__pycache__", "node_modules", "tests"}
 
 #: Folders in ``build`` to which setuptools copies a project's modules.
@@ -36,7 +36,7 @@ _TOOL_FILES: Final = frozenset(
     )
 )
 
-#: The ending of the names of Markdown prompts.
+#: The ending of a Markdown prompt's file name.
 MARKDOWN_ENDING: Final = ".prompt.md"
 
 #: Names of files that mark their folder as a virtual or conda environment, or as a skill. Python files in
@@ -44,7 +44,7 @@ MARKDOWN_ENDING: Final = ".prompt.md"
 _ENVIRONMENT: Final = frozenset({"pyvenv.cfg", "conda-meta"})
 _SKILL: Final = "skill.md"  # compared without case, to recognize misspelt names as well
 
-#: The number of bytes of a file to search, and the strings that identify files with prompts.
+#: The number of bytes to search at the start of a file, and the strings that identify files with prompts.
 _READ_BYTES: Final = 1 << 16
 _DECORATORS: Final = (b"@prompt", b"@resource", b"@skill", b".prompt", b".resource", b".skill")
 
@@ -56,35 +56,39 @@ _GIT: Final = ".git"
 
 
 def is_recipe(name: str) -> bool:
-    """Return whether a file of that name, in a folder that is searched, is a recipe."""
+    """Return whether a file of this name, in a folder that is searched, is a recipe."""
     # Editors and archives create files whose names start with a dot.
-    return name.endswith(".py") and not name.startswith(("_", ".")) and not (is_test(name) or is_cases(name))
+    return (
+        name.endswith(".py")
+        and not name.startswith(("_", "."))
+        and not (is_test_file(name) or is_case_file(name))
+    )
 
 
 def is_markdown(name: str) -> bool:
-    """Return whether a file of that name, in a folder that is searched, is a Markdown prompt."""
+    """Return whether a file of this name, in a folder that is searched, is a Markdown prompt."""
     return name.endswith(MARKDOWN_ENDING) and not name.startswith(("_", "."))
 
 
-def is_cases(name: str) -> bool:
-    """Return whether a file of that name contains cases, which no server imports."""
+def is_case_file(name: str) -> bool:
+    """Return whether a file of this name contains cases, which servers do not import."""
     return name.endswith(".py") and name.startswith("cases_")
 
 
-def is_test(name: str) -> bool:
-    """Return whether a file of that name belongs to pytest."""
+def is_test_file(name: str) -> bool:
+    """Return whether pytest imports a file of this name: a test module, or a ``conftest.py``."""
     return name.endswith(".py") and (
         name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
     )
 
 
 def may_enter(name: str) -> bool:
-    """Return whether recipes may depend on files in a folder of that name."""
+    """Return whether recipes may depend on files in a folder of this name."""
     return not name.startswith(".") and name not in _NEVER_ENTERED
 
 
 def mentions_prompts(path: str) -> bool:
-    """Guess from its first bytes whether a file defines prompts or resources."""
+    """Guess from the start of a file whether it defines prompts, resources or skills."""
     text = _read_beginning(path)
     return b"promptkit" in text and any(decorator in text for decorator in _DECORATORS)
 
@@ -98,15 +102,13 @@ def _read_beginning(path: str) -> bytes:
 
 
 def is_for_promptkit(path: str) -> bool:
-    """
-    Return whether the text of a file uses promptkit. Next to folders of skills, only such files are imported.
-    """
+    """Guess from the start of a file whether it uses promptkit, as recipes must in folders with skills."""
     text = _read_beginning(path)
     return b"promptkit" in text or any(decorator in text for decorator in _DECORATORS[:3])
 
 
 def holds_recipes(folder: str, *, depth: float = inf) -> bool:
-    """Guess whether there are recipes in a folder, or in its subfolders down to a *depth*."""
+    """Guess whether there are recipes in a folder, or in its subfolders at most *depth* levels down."""
     return any(any(map(_is_likely, entries)) for _, entries in FolderWalk(folder, depth=depth))
 
 
@@ -115,7 +117,7 @@ _MAX_ENTRIES: Final = 2000
 
 
 def _limited_walk(folder: str) -> "FolderWalk":
-    """Return a limited walk, for linked and hidden folders, and for suggestions."""
+    """Return a walk with limits, for linked and hidden folders and for suggestions."""
     return FolderWalk(folder, depth=2, budget=_MAX_ENTRIES)
 
 
@@ -135,7 +137,7 @@ def mentions_skills(folder: str) -> bool:
 
 
 def folders_with_recipes(folder: str) -> list[str]:
-    """Guess which subfolders contain recipes. Return them, nearest first."""
+    """Return the subfolders that are likely to contain recipes, nearest first."""
     walk = _limited_walk(folder)
     folders = [path for path, entries in walk if path != folder and any(map(_is_likely, entries))]
     return sorted(folders, key=lambda path: (path.count(os.sep), path))
@@ -160,8 +162,7 @@ class DiscoveredFiles(NamedTuple):
             The folders that cannot be searched, each with the reason.
 
         outside:
-            The symbolic links that lead out of the folder to other folders that seem to contain recipes or
-            skills.
+            The symbolic links that lead out of the folder, to folders that seem to contain recipes or skills.
 
         hidden:
             The folders that seem to contain skills, but whose names start with a dot.
@@ -207,9 +208,9 @@ def find_recipes(folder: str, project: str = "", *, runs_all: bool = False) -> D
             See `FolderWalk`.
 
         runs_all:
-            Whether all Python files are recipes. Otherwise, if the folder contains folders of skills, only
-            files that declare prompts are recipes, because the remaining files may be programs of a
-            repository that was cloned only to be read.
+            Whether all Python files count as recipes. Otherwise, if the folder contains skills, only files
+            that use promptkit do, because the remaining files may be programs of a repository that was cloned
+            only to be read.
 
     Raises:
         OSError: If the folder cannot be read.
@@ -220,14 +221,16 @@ def find_recipes(folder: str, project: str = "", *, runs_all: bool = False) -> D
     prefix_length = len(os.path.join(folder, ""))
     for _, entries in walk:
         for entry in entries:
-            kind = cases if (is_case := is_cases(entry.name)) else names if _is_recipe_file(entry) else None
+            kind = (
+                cases if (is_case := is_case_file(entry.name)) else names if _is_recipe_file(entry) else None
+            )
             kind = markdown if is_markdown(entry.name) else kind
             if kind is not None:
-                if (reason := why_unreadable(entry)) is None:
+                if (reason := describe_unreadable(entry)) is None:
                     kind.append(entry.path[prefix_length:])
                 elif reason:
                     unreadable.append((entry.path, reason))
-            if is_case or is_test(entry.name) or entry.name == "__init__.py":
+            if is_case or is_test_file(entry.name) or entry.name == "__init__.py":
                 unserved.append(entry.path)
     if not (walk.entered or walk.skills):
         raise OSError(0, dict(walk.skipped).get(folder) or os.strerror(2))
@@ -259,7 +262,7 @@ def _holds_recipes_or_skills(folder: str) -> bool:
     return any(map(_is_likely, islice(entries, _MAX_ENTRIES))) or bool(walk.skills)
 
 
-def why_unreadable(entry: os.DirEntry[str]) -> str | None:
+def describe_unreadable(entry: os.DirEntry[str]) -> str | None:
     """Return why a file cannot be read; None if it can be read, and ``""`` if it is a folder."""
     try:
         # Most entries are plain files, which need no further system call.
@@ -280,10 +283,10 @@ class FolderWalk:
 
     Args:
         folder:
-            The folder, which is entered whatever its name is.
+            The folder, which is entered regardless of its name.
 
         depth:
-            How many levels of subfolders are entered.
+            How many levels of subfolders to enter.
 
         budget:
             The approximate number of entries after which the walk ends.
@@ -293,8 +296,8 @@ class FolderWalk:
             skills, and folders whose names start with ``_``.
 
         project:
-            The root of the project, in which links are followed; ``""`` to follow only links within the
-            folder.
+            The root of the project. Links to folders in the project are followed; with ``""``, only links
+            within the walked folder are.
 
     Attributes:
         entered:
@@ -310,7 +313,7 @@ class FolderWalk:
             The folders whose names start with a dot, which are not entered.
 
         skills:
-            The folders of skills, which are not entered: programs in them are not recipes.
+            The folders of skills, which are not entered, because programs in them are not recipes.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """
-The finder in `sys.meta_path` for the modules of a folder of recipes and of the recipes' project.
+The finder in `sys.meta_path` for the modules in a folder of recipes and in the recipes' project.
 
-It records the declarations that the modules make, the files that they read, and their own files. If one of
-these files changes, the modules are imported again.
+It records the modules' declarations, the modules' own files, and the files that they read. If one of these
+files changes, the modules are imported again.
 """
 
 import importlib
@@ -40,14 +40,14 @@ _CODE: Final[dict[str, tuple[Stamp | None, CodeType]]] = {}
 
 class Execution(Struct, eq=False):
     """
-    One executed module.
+    The record of one executed module.
 
     Args:
         name:
             The module's full name.
 
         file:
-            The path of its source; ``""`` if another loader executed the module.
+            The path of the module's source; ``""`` if another loader executed the module.
 
         module:
             The module; None if its execution failed.
@@ -55,8 +55,8 @@ class Execution(Struct, eq=False):
         declared:
             The module's own declarations, without those of modules that it imported.
 
-        read:
-            The files that the module itself read, without those that its imports read.
+        read_paths:
+            The files that the module itself read, except for those that its imports read.
 
         stamp:
             The file's stamp when the module was executed.
@@ -66,12 +66,12 @@ class Execution(Struct, eq=False):
     file: str = ""
     module: ModuleType | None = None
     declared: list[Decorated] = field(default_factory=list)
-    read: list[Path] = field(default_factory=list)
+    read_paths: list[Path] = field(default_factory=list)
     stamp: Stamp | None = None
 
 
 class Executions:
-    """The executed modules of one package by name, and their declarations."""
+    """The executed modules of one package, keyed by name, and their declarations."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Execution] = {}
@@ -81,7 +81,7 @@ class Executions:
         return iter(list(self.by_name.values()))
 
     def module(self, name: str) -> ModuleType | None:
-        """Return the module of that name; None if it was not executed, or its execution failed."""
+        """Return the module called *name*; None if it was not executed, or if its execution failed."""
         execution = self.by_name.get(name)
         return None if execution is None else execution.module
 
@@ -94,7 +94,7 @@ class Executions:
             self.declared[module] = (*self.declared.get(module, ()), *declared)
         if (earlier := self.by_name.get(execution.name)) is not None:
             execution.declared[:0] = earlier.declared
-            execution.read[:0] = earlier.read
+            execution.read_paths[:0] = earlier.read_paths
             execution.module = execution.module or earlier.module
         self.by_name[execution.name] = execution
 
@@ -103,15 +103,15 @@ class SourceLoader(SourceFileLoader):
     """
     Loads a module. Only the first import in this process uses its cached bytecode.
 
-    To detect edits, Python compares only the source's size and its modification time in whole seconds, but
-    edits can follow each other faster.
+    To detect edits, Python compares only the source's size and its modification time in whole seconds, but a
+    file can be edited twice within a second.
 
     Args:
         name:
-            The module.
+            The module's full name.
 
         path:
-            Its file.
+            The module's file.
 
         executions:
             Receives the module's record, if the module belongs to a package of recipes.
@@ -123,7 +123,7 @@ class SourceLoader(SourceFileLoader):
         self._stamp = file_stamp(path)
 
     def get_code(self, fullname: str) -> CodeType | None:
-        """Return the code of the module, compiled again only if the file has changed."""
+        """Return the module's code, which is compiled again only if the file has changed."""
         stamp, code = _CODE.get(self.path, (None, None))
         if code is None:
             code = super().get_code(fullname)
@@ -134,7 +134,7 @@ class SourceLoader(SourceFileLoader):
         return code
 
     def get_data(self, path: str) -> bytes:
-        """Return the content of a file. Raises ImportError for a source that is too large."""
+        """Return the content of a file. Raises ImportError if it is the module's source and is too large."""
         if path != self.path:
             return super().get_data(path)
         try:
@@ -152,7 +152,7 @@ class SourceLoader(SourceFileLoader):
             return
         execution = Execution(self.name, self.path, stamp=self._stamp)
         try:
-            with collecting(declarations, execution.declared), collecting(files_read, execution.read):
+            with collecting(declarations, execution.declared), collecting(files_read, execution.read_paths):
                 super().exec_module(module)
             execution.module = module
         finally:
@@ -164,9 +164,9 @@ def active_finders() -> "list[RecipeFinder]":
     return [finder for finder in sys.meta_path if isinstance(finder, RecipeFinder)]
 
 
-def forget_folders() -> None:
+def clear_folder_caches() -> None:
     """
-    Clear the caches of folders from which modules are imported.
+    Clear Python's caches for the folders from which modules are imported.
 
     Since Python 3.12, `importlib.invalidate_caches` also imports `importlib.metadata`, which is slow.
     """
@@ -184,7 +184,7 @@ def remove_module(name: str) -> None:
         delattr(parent, own)
 
 
-def place_module(name: str, module: ModuleType) -> None:
+def add_module(name: str, module: ModuleType) -> None:
     """Add a module to `sys.modules` and to its parent package."""
     sys.modules[name] = module
     package, _, own = name.rpartition(".")
@@ -193,7 +193,7 @@ def place_module(name: str, module: ModuleType) -> None:
 
 
 def _find_first_spec(finders: Iterable[Any], name: str, path: SearchPath) -> ModuleSpec | None:
-    """Return the spec from the first finder that finds a module."""
+    """Return the spec from the first finder that finds a module; None if none finds it."""
     specs = (finder.find_spec(name, path) for finder in list(finders))
     return next((spec for spec in specs if spec is not None), None)
 
@@ -203,11 +203,11 @@ class RecipeFinder:
     A finder for recipe modules, for one load of one folder.
 
     - The folder is a package. Each load executes its modules again, unless it reuses them.
-    - ``import helpers`` in a recipe finds the module of the package (``recipes.helpers``), so that each
-      module exists once. Any other module of that name that can be imported has precedence.
+    - ``import helpers`` in a recipe finds the module in the package (``recipes.helpers``), so that each
+      module exists only once. If any other module of that name can be imported, it has precedence.
     - The modules of the recipes' project can be imported while the finder is installed. As always in Python,
-      they are executed once, until one of them changes. Editing a recipe therefore does not repeat the side
-      effects of importing them.
+      they are executed only once, until one of them changes. Editing a recipe therefore does not repeat the
+      side effects of importing them.
 
     The class does not derive from a class in `importlib.abc`, whose import is slow.
 
@@ -216,7 +216,7 @@ class RecipeFinder:
             The name of the package.
 
         folder:
-            Its folder.
+            The folder of the package.
 
         root:
             The project's folder.
@@ -226,7 +226,7 @@ class RecipeFinder:
 
     Attributes:
         last:
-            The finder of the last load, until the package is imported.
+            The finder of the last load; None once the package is imported.
 
         executions:
             The executed modules of the package.
@@ -239,7 +239,7 @@ class RecipeFinder:
             The files of modules that were not found.
 
         has_missing_modules:
-            Whether modules of the project were removed although modules of the package may still refer to
+            Whether modules of the project were removed although the package's modules may still refer to
             them.
     """
 
@@ -253,11 +253,11 @@ class RecipeFinder:
         self.project: dict[str, tuple[str, Stamp | None]] = {} if before is None else dict(before.project)
         self.has_missing_modules: bool = before is not None and before.has_missing_modules
         self._siblings: set[str] = set()
-        self._inside = os.path.join(str(folder), "")
+        self._folder_prefix = os.path.join(str(folder), "")
 
     def install(self) -> None:
         """
-        Start to find modules.
+        Start finding modules.
 
         The finder is inserted before the finder for `sys.path` and after those of test runners. The project's
         folder is appended to `sys.path`.
@@ -269,7 +269,7 @@ class RecipeFinder:
 
     def uninstall(self) -> None:
         """
-        Stop finding modules, and remove the modules next to the recipes, because another folder has its own.
+        Stop finding modules. Remove the modules next to the recipes, because other folders can have the same.
         """
         # New lists, because an import on another thread that iterates over a list would skip an entry.
         sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
@@ -290,13 +290,13 @@ class RecipeFinder:
             if path is None and any(
                 finder.has_own_module(name) for finder in active_finders() if finder is not self
             ):
-                msg = f"{name!r} is next to the recipes of two targets: write 'from . import {name}'"
+                msg = f"two targets have a module {name!r} next to recipes: write 'from . import {name}'"
                 raise ImportError(msg, name=name)
             spec = ModuleSpec(name, self)  # type: ignore[arg-type]  # implements what imports use
         return spec or self._project_spec(name, path)
 
     def _package_spec(self) -> ModuleSpec:
-        init = f"{self._inside}__init__.py"
+        init = f"{self._folder_prefix}__init__.py"
         loader = SourceLoader(self.name, init, self.executions) if os.path.isfile(init) else None
         spec = ModuleSpec(self.name, loader, origin=init if loader else None, is_package=True)
         spec.has_location = loader is not None
@@ -305,7 +305,7 @@ class RecipeFinder:
 
     def _inner_spec(self, name: str, path: Sequence[str]) -> ModuleSpec | None:
         """Return the spec of a module of the package; None if the module is not in the folder."""
-        if not any(os.path.join(entry, "").startswith(self._inside) for entry in path):
+        if not any(os.path.join(entry, "").startswith(self._folder_prefix) for entry in path):
             return None
         spec = PathFinder.find_spec(name, path)
         if spec is not None and type(spec.loader) is SourceFileLoader:
@@ -314,7 +314,7 @@ class RecipeFinder:
 
     @property
     def has_changed(self) -> bool:
-        """Whether the file of a module of the package has changed since it was executed."""
+        """Whether any file of the package has changed since its module was executed."""
         return any(
             execution.stamp != file_stamp(execution.file) for execution in self.executions if execution.file
         )
@@ -323,13 +323,13 @@ class RecipeFinder:
         """Return the paths of all files that were imported, read, or not found by an import."""
         files = {file for file, _ in list(self.project.values())} | self.missing
         for execution in self.executions:
-            files.update((execution.file, *map(str, execution.read)))
+            files.update((execution.file, *map(str, execution.read_paths)))
         return files - {""}
 
     # Modules next to the recipes.
 
     def _is_package_module(self, name: str, path: SearchPath = None) -> bool:
-        """Return whether a module is in the package, although it is imported without the package's name."""
+        """Return whether a module that is imported without the package's name is in the package."""
         if path is not None:
             return name.partition(".")[0] in self._siblings
         if not self.has_own_module(name) or any(
@@ -343,12 +343,12 @@ class RecipeFinder:
         return all(spec is None for spec in specs)
 
     def has_own_module(self, name: str) -> bool:
-        """Return whether a module of that name is next to the recipes."""
-        base = self._inside + name
+        """Return whether there is a module of this name next to the recipes."""
+        base = self._folder_prefix + name
         return os.path.isfile(f"{base}.py") or os.path.isdir(base)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return the module of the package for an import without the package's name."""
+        """Return the package's module for an import without the package's name."""
         module = importlib.import_module(f"{self.name}.{spec.name}")
         spec.loader_state = module.__spec__
         self._siblings.add(spec.name.partition(".")[0])
@@ -363,14 +363,14 @@ class RecipeFinder:
 
     def _project_spec(self, name: str, path: SearchPath) -> ModuleSpec | None:
         """
-        Return the spec of a module of the project. If it is not found, record the files that could define it.
+        Return the spec of a module in the project. If none is found, record the files that could define it.
         """
         top = name.partition(".")[0]
         if top == "promptkit" or top in sys.stdlib_module_names:
             return None
         if path is not None and not any(str(place).startswith(self.root) for place in path):
             return None
-        # The finders after this one, including those of editable installations.
+        # Ask the finders after this one, including those of editable installations.
         spec = _find_first_spec(sys.meta_path[sys.meta_path.index(self) + 1 :], name, path)
         if spec is None:
             base = os.path.join(self.root, *name.split("."))
@@ -384,50 +384,56 @@ class RecipeFinder:
 
     def _file_of(self, spec: ModuleSpec | None) -> str | None:
         """
-        Return the file of a module of the project (`""` for a folder without an ``__init__.py``), or None.
+        Return the file of a module in the project, or None for any other module.
+
+        The file is ``""`` for a folder without an ``__init__.py``.
         """
         if spec is not None and spec.loader is None:
-            return "" if any(map(self._is_own, spec.submodule_search_locations or ())) else None
-        if spec is not None and type(spec.loader) is SourceFileLoader and self._is_own(spec.loader.path):
+            return "" if any(map(self._is_authors_file, spec.submodule_search_locations or ())) else None
+        if (
+            spec is not None
+            and type(spec.loader) is SourceFileLoader
+            and self._is_authors_file(spec.loader.path)
+        ):
             return spec.loader.path
         return None
 
-    def _is_own(self, file: str) -> bool:
-        """Return whether a file belongs to the author, not to a package installed inside the project."""
+    def _is_authors_file(self, file: str) -> bool:
+        """Return whether a file belongs to the author, and not to a package installed inside the project."""
         if not file.startswith(os.path.join(self.root, "")) or file.startswith(_STDLIB):
             return False
         return INSTALL_FOLDERS.isdisjoint(file.split(os.sep))
 
     @property
     def has_changed_project(self) -> bool:
-        """Whether a module of the project has changed, or is replaced by a file next to the recipes."""
+        """Whether a module of the project has changed, or is shadowed by a module next to the recipes."""
         modules = list(self.project.items())  # copied, because a running prompt may import another module
         return any(
             stamp != file_stamp(file) or self._is_package_module(name) for name, (file, stamp) in modules
         )
 
-    def forget_project(self) -> None:
+    def remove_project_modules(self) -> None:
         """Remove the modules of the project, so that they are imported again."""
-        self._remove(set(self.project))
+        self._remove_modules(set(self.project))
 
-    def forget_unreachable(self) -> None:
+    def remove_unreachable_modules(self) -> None:
         """
-        Remove the project's modules that only this finder can import, or all modules if one has changed.
+        Remove the project's modules that only this finder can import, or all of them if one has changed.
 
-        Modules that other finders can import from the same file stay, because other code may use their
+        Modules that other finders can import from the same file are kept, because other code may use their
         classes.
         """
-        self._remove(set(self.project) if self.has_changed_project else self._find_unreachable())
+        self._remove_modules(set(self.project) if self.has_changed_project else self._find_unreachable())
 
-    def _remove(self, names: set[str]) -> None:
+    def _remove_modules(self, names: set[str]) -> None:
         for name in names:
             remove_module(name)
             del self.project[name]
         self.has_missing_modules = self.has_missing_modules or bool(names)
 
     def _find_unreachable(self) -> set[str]:
-        """Return the names of modules that cannot be imported from their files without this finder."""
-        forget_folders()
+        """Return the names of the modules that cannot be imported from their files without this finder."""
+        clear_folder_caches()
         names = set[str]()
         for name in sorted(self.project):  # packages before their modules
             parent = name.rpartition(".")[0]

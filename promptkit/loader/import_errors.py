@@ -16,8 +16,8 @@ from typing import Any, Final
 from promptkit.declarations.name_hints import (
     did_you_mean,
     foreign_name_hint,
+    list_submodules,
     missing_name_hint,
-    modules_of,
     operand_hint,
     public_names,
     undefined_name_hint,
@@ -29,20 +29,20 @@ from promptkit.errors.sources import Function, span_at, tree_of
 from promptkit.errors.suggestions import nearest
 from promptkit.errors.tracebacks import is_authors_file
 from promptkit.language.text import Text
-from promptkit.loader.discovery import DiscoveredFiles, is_cases, mentions_prompts
+from promptkit.loader.discovery import DiscoveredFiles, is_case_file, mentions_prompts
 from promptkit.loader.recipes import LoadedFile
 from promptkit.loader.targets import display_path, project_root
 
 
 def hint_for_missing_module(name: str, file: Path) -> str:
-    """Return a hint for *file*, which imports *name*, a module that cannot be found."""
+    """Return a hint for an import of *name*, a module that cannot be found, in *file*."""
     parent, _, last = name.rpartition(".")
     if parent.partition(".")[0] == "promptkit" and (hint := other_package_hint()) is not None:
         return hint
     if (package := sys.modules.get(parent)) is None:
         top = name.partition(".")[0]
         return _suggest_install(top) or _describe_not_found(top, file)
-    if last in (siblings := modules_of(package)):
+    if last in (siblings := list_submodules(package)):
         return f"{name} exists, but cannot be imported: see its own error"
     is_in_folder = file.parent in map(Path, getattr(package, "__path__", ()))
     is_hidden = parent == "promptkit" and not last.startswith("_")
@@ -55,7 +55,7 @@ def hint_for_missing_module(name: str, file: Path) -> str:
 
 
 def _describe_not_found(name: str, file: Path) -> str:
-    """Return a hint that names the searched folders."""
+    """Return a hint that lists the searched folders."""
     root = project_root(file.absolute().parent)
     return (
         f"there is no {name!r} next to the recipe, in the project's root {root}, or installed for "
@@ -79,10 +79,10 @@ def import_hint(file: Path, error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return "correct the syntax; Python stopped parsing at this line"
     if isinstance(error, SystemExit):
-        return "do not exit while a recipe is imported; raise PromptError inside the prompt"
+        return "do not exit while a recipe is being imported; raise PromptError in the prompt's function"
     try:
         hint = _find_hint(file, error)
-    except Exception:  # noqa: BLE001 (reading an author's exception may raise anything)
+    except Exception:  # noqa: BLE001 (inspecting an author's exception may raise anything)
         hint = None
     return hint or "correct the line; the other recipes are still served"
 
@@ -119,14 +119,14 @@ def _last_frame(error: BaseException) -> FrameType:
 
 
 def _hint_for_misnamed(file: Path, error: ImportError) -> str | None:
-    """Return a hint for a file that cannot be imported because of its name, or of its place in a package."""
+    """Return a hint for a file that cannot be imported because of its name or its position in a package."""
     folder = file.parent
     if "beyond top-level package" in str(error):
         return f"pass the folder {folder.parent} instead of a folder below it, or do not import from above it"
     if "." in file.stem:
-        return f"rename the file: a module's name has no dot, as in {file.stem.replace('.', '_')}.py"
+        return f"rename the file, as in {file.stem.replace('.', '_')}.py: module names cannot have dots"
     if "." in folder.name and str(error.name).endswith(f".{folder.name.partition('.')[0]}"):
-        return f"rename the folder: a module's name has no dot, as in {folder.name.replace('.', '_')!r}"
+        return f"rename the folder, as in {folder.name.replace('.', '_')!r}: module names cannot have dots"
     return None
 
 
@@ -140,16 +140,16 @@ def _hint_for_missing_attribute(name: str, owner: Any) -> str | None:
 
 
 def _hint_for_missing_file(path: str, file: Path) -> str:
-    """Return a hint for a relative *path* that the recipe *file* cannot open."""
+    """Return a hint for a relative *path* that the recipe *file* tried to open."""
     folder = file.absolute().parent
     return (
-        f"it was looked up in {Path.cwd()}; if it belongs next to the recipe, in {folder}, "
+        f"the file was looked up in {Path.cwd()}; if it belongs next to the recipe, in {folder}, "
         f"write Path(__file__).parent / {path!r}"
     )
 
 
 def _hint_for_unknown_option(name: str, option: str) -> str | None:
-    """Return a hint for *option*, unknown to promptkit's function *name*; None for other functions."""
+    """Return a hint for *option*, which promptkit's function *name* lacks; None for other functions."""
     if (home := public_names().get(name)) is None:
         return None
     if (hint := foreign_name_hint(f"options of {name}", option)) is not None:
@@ -180,28 +180,28 @@ def diagnose_import(file: Path, folder: Path | None, error: BaseException) -> Di
             The exception.
 
     Raises:
-        KeyboardInterrupt: If *error* is a KeyboardInterrupt that was raised by the user's Ctrl-C, and not by
+        KeyboardInterrupt: If *error* is a KeyboardInterrupt that was caused by the user's Ctrl-C, and not by
             a recipe.
     """
     # Servers replace Python's SIGINT handler. Without this handler, only a recipe can raise the exception.
     if type(error) is KeyboardInterrupt and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         raise error
     try:
-        return _import_error(file, folder, error)
+        return _diagnose_error(file, folder, error)
     except Exception:  # noqa: BLE001 (formatting an author's exception runs its code)
-        return _import_failed(
+        return _failure_diagnostic(
             file, f"cannot be imported: {type(error).__name__}, whose message cannot be shown"
         )
 
 
-def _import_failed(
+def _failure_diagnostic(
     file: Path,
     problem: str,
     hint: str = "fix or remove it; the other recipes are still served",
     location: Location | None = None,
 ) -> Diagnostic:
     """Return the diagnostic for a recipe that cannot be loaded."""
-    kind = "cases" if is_cases(file.name) else "recipe"
+    kind = "cases" if is_case_file(file.name) else "recipe"
     message = printable(f"{kind} {file.stem!r} {problem}")
     return Diagnostic(Rule.IMPORT_FAILED, message, hint, location or Location(str(file)))
 
@@ -215,11 +215,12 @@ def diagnose_unserved(files: DiscoveredFiles, loaded: Sequence[LoadedFile]) -> l
             The files of the folder.
 
         loaded:
-            The declarations of the recipes. A file that is not a recipe because of its name is not reported
-            if a recipe has imported it, because its prompts are then served.
+            The declarations of the recipes. A file whose name prevents it from being a recipe is not reported
+            if a recipe imports it, because its prompts are then served.
     """
     diagnostics = {
-        path: _import_failed(Path(path), f"cannot be read: {reason}") for path, reason in files.unreadable
+        path: _failure_diagnostic(Path(path), f"cannot be read: {reason}")
+        for path, reason in files.unreadable
     }
     for path, reason in files.skipped:
         name = os.path.basename(path)
@@ -233,7 +234,7 @@ def diagnose_unserved(files: DiscoveredFiles, loaded: Sequence[LoadedFile]) -> l
         diagnostics[path] = _unserved_diagnostic(path, message, hint)
     for path in files.hidden:
         name = os.path.basename(path)
-        message = f"the skills in {name!r} are not served: a folder with a leading dot is for other programs"
+        message = f"the skills in {name!r} are not served: the folder's name starts with a dot"
         hint = f"to serve them, pass {display_path(path)!r} as a target"
         diagnostics[path] = _unserved_diagnostic(path, message, hint)
     served = {str(file.file) for file in loaded}  # a package that cannot be imported is already reported
@@ -252,7 +253,7 @@ def _unserved_diagnostic(path: str, message: str, hint: str, line: int = 0) -> D
 
 def _diagnose_unserved_file(path: str) -> Diagnostic | None:
     """
-    Return the diagnostic for a file that has prompts, but not a recipe's name; None if it contains tests.
+    Return the diagnostic for a file with prompts whose name is not that of a recipe; None if it has tests.
     """
     if (tree := tree_of(path)) is None or any(map(_is_test, tree.body)):
         return None
@@ -260,22 +261,22 @@ def _diagnose_unserved_file(path: str) -> Diagnostic | None:
     if not isinstance(first, Function):
         return None
     file = Path(path)
-    why = "is a package module" if file.name == "__init__.py" else "is a pytest file by its name"
-    why = "is a file of cases by its name" if is_cases(file.name) else why
+    why = "is a package module" if file.name == "__init__.py" else "has the name of a pytest file"
+    why = "has the name of a case file" if is_case_file(file.name) else why
     message = f"{first.name!r} is not served: {file.name} {why}"
     return _unserved_diagnostic(
         path, message, "rename the file, or move its prompts to another file", first.lineno
     )
 
 
-def _import_error(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
+def _diagnose_error(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
     text = _SUGGESTION.sub("", format_exception_only(error)[-1].strip())
     hint, location = import_hint(file, error), _location_of(error, file, folder)
-    return _import_failed(file, f"cannot be imported: {text}", hint, location)
+    return _failure_diagnostic(file, f"cannot be imported: {text}", hint, location)
 
 
 def _location_of(error: BaseException, file: Path, folder: Path | None) -> Location:
-    """Return where in the author's code an error was raised: in *file*, or in code that it called."""
+    """Return where in the authors' code an error was raised: in *file*, or in code that it called."""
     if isinstance(error, SyntaxError) and error.filename:
         return _location_of_syntax_error(error, error.filename)
 
@@ -303,9 +304,9 @@ def _is_test(statement: ast.stmt) -> bool:
 
 
 def _is_prompt(statement: ast.stmt) -> bool:
-    return isinstance(statement, Function) and any(map(_makes_prompt, statement.decorator_list))
+    return isinstance(statement, Function) and any(map(_is_prompt_decorator, statement.decorator_list))
 
 
-def _makes_prompt(decorator: ast.expr) -> bool:
+def _is_prompt_decorator(decorator: ast.expr) -> bool:
     function = decorator.func if isinstance(decorator, ast.Call) else decorator
     return getattr(function, "attr", getattr(function, "id", None)) in _DECORATORS

@@ -17,7 +17,7 @@ from promptkit.loader.packages import abandon_imports
 from promptkit.loader.targets import Targets, locate_target, targets_of
 from promptkit.standard_error import say
 
-#: Number of seconds after which an import is reported as slow.
+#: The number of seconds after which an import is reported as slow.
 _REPORT_AFTER_S: Final = 5.0
 
 #: Interval in seconds between two checks for a slow import.
@@ -25,40 +25,40 @@ _POLL_EVERY_S: Final = 1.0
 
 
 class ImportClock:
-    """Times the import of each file on one thread, and reports each slow import once."""
+    """Times the import of each file on a thread, and reports each slow import only once."""
 
     def __init__(self) -> None:
-        self.begin(None)
+        self.start(None)
 
-    def begin(self, file: Path | None) -> None:
-        """Start timing the import of *file*, or of no file in particular if *file* is None."""
+    def start(self, file: Path | None) -> None:
+        """Start timing the import of *file*; None means that the file is unknown."""
         self._current, self._is_reported = (file, time.monotonic()), False
 
-    def current(self) -> tuple[Path | None, float]:
+    def current_import(self) -> tuple[Path | None, float]:
         """Return the file that is being imported (None if unknown), and how long its import has taken."""
         file, since = self._current
         return file, time.monotonic() - since
 
     def report_if_slow(self, thread: int | None, consequence: str = "") -> None:
         """
-        Report the file that *thread* is importing, once, if its import is slow.
+        Report the file that *thread* is importing if its import is slow and has not been reported yet.
 
         The *consequence* is appended to the report.
         """
-        file, seconds = self.current()
+        file, seconds = self.current_import()
         if self._is_reported or seconds < _REPORT_AFTER_S:
             return
         self._is_reported = True
-        subject = "the recipes have" if file is None else f"{printable(str(file))} has"
+        subject = "importing the recipes" if file is None else f"importing {printable(str(file))}"
         line = authors_line(thread)
         location = "" if line is None else f", now at {line}"
-        say(f"{subject} been importing for {seconds:.0f} s{location}{consequence}")
+        say(f"{subject} has taken {seconds:.0f} s so far{location}{consequence}")
 
 
 @contextmanager
 def timed_imports() -> Iterator[Callable[[Path | None], None]]:
     """
-    Report the slow imports of this thread within the ``with`` block, from another thread.
+    Report slow imports on this thread while the ``with`` block runs. Another thread writes the reports.
 
     Yields:
         A function to call with each file before it is imported.
@@ -72,10 +72,10 @@ def timed_imports() -> Iterator[Callable[[Path | None], None]]:
     reporter = Thread(target=poll_until_ended, name="promptkit-clock", daemon=True)
     reporter.start()
     try:
-        yield clock.begin
+        yield clock.start
     finally:
         ended.set()
-        reporter.join()  # a process that forks next must not have other threads
+        reporter.join()  # the process may fork next, and must then have no other threads
 
 
 T = TypeVar("T")
@@ -91,7 +91,7 @@ _TIMEOUT_S: Final = 60.0
 
 
 class ImportTimeoutError(Exception):
-    """The import of a recipe takes too long."""
+    """An import of recipes that was abandoned: a file hangs, or the recipes are no longer needed."""
 
     def __str__(self) -> str:
         return "the import did not finish and was abandoned; save the file to try again"
@@ -99,36 +99,36 @@ class ImportTimeoutError(Exception):
 
 class Importer(Generic[T]):
     """
-    Imports recipes repeatedly, and skips files whose import hangs.
+    Imports the recipes for each reload, and skips files whose import hangs.
 
     Args:
         work:
             Imports the recipes.
 
         stop:
-            Set when the imports are no longer needed.
+            Abandons the imports when set.
     """
 
     def __init__(self, work: Work[T], stop: Event) -> None:
         self._work = work
         self._stop = stop
-        # For each hanging file, the files whose code was running, with their stamps at that time.
+        # For each hanging file, the stamps of the files whose code was running.
         self._hanging: dict[Path, Stamps] = {}
 
-    def run(self, known: Stamps, has_changed: Callable[[], bool]) -> T:
+    def run(self, stamps_before: Stamps, has_changed: Callable[[], bool]) -> T:
         """
-        Do the work on another thread.
+        Import the recipes on another thread, and return the result.
 
         Args:
-            known:
-                The stamps of the files before the import.
+            stamps_before:
+                The stamps of the files, taken before the import.
 
             has_changed:
                 Returns whether any file has been edited since these stamps were taken.
 
         Raises:
-            ImportTimeoutError: If the import of a file hangs, or the imports are no longer needed. A hanging
-                file is not imported again until it changes.
+            ImportTimeoutError: If the import of a file hangs, or if the imports are no longer needed. A
+                hanging file is not imported again until it changes.
 
             BaseException: Any exception that the work raises.
         """
@@ -137,10 +137,10 @@ class Importer(Generic[T]):
 
         def begin(file: Path) -> None:
             with lock:
-                clock.begin(None)
+                clock.start(None)
                 if abandoned.is_set() or self._is_hanging(file):
                     raise ImportTimeoutError
-                clock.begin(file)
+                clock.start(file)
 
         def work() -> None:
             try:
@@ -154,19 +154,19 @@ class Importer(Generic[T]):
             if self._stop.is_set():
                 raise ImportTimeoutError
             clock.report_if_slow(thread.ident, "; the previous recipes are still served")
-            file, seconds = clock.current()
+            file, seconds = clock.current_import()
             if file is None or seconds < _REPORT_AFTER_S or not (seconds >= _TIMEOUT_S or has_changed()):
                 continue
             frames = _frames(current_frames().get(thread.ident or 0))
             running = {str(file), *(frame.f_code.co_filename for frame in frames)}
             with lock:
-                if clock.current()[0] != file:  # the import of the file has finished
+                if clock.current_import()[0] != file:  # the import of the file has finished
                     continue
                 abandoned.set()
             abandon_imports(thread.ident or 0)
-            # The file may already be fixed. The version that hangs is the one that existed before the import.
+            # The file may have been fixed by now. The version that hangs is the one from before the import.
             self._hanging[file] = {
-                path: known[path] if path in known else file_stamp(path) for path in running
+                path: stamps_before[path] if path in stamps_before else file_stamp(path) for path in running
             }
             raise ImportTimeoutError
         if isinstance(outcome, BaseException):
@@ -175,7 +175,7 @@ class Importer(Generic[T]):
 
     def _is_hanging(self, file: Path) -> bool:
         """
-        Return whether the import of a file hung, and none of the files whose code was running has changed.
+        Return whether the import of a file hung, and no file whose code was running has changed since.
         """
         stamps = self._hanging.get(file)
         return stamps is not None and all(file_stamp(path) == stamp for path, stamp in stamps.items())
@@ -190,11 +190,11 @@ def _next_outcome(outcomes: "SimpleQueue[T]") -> T | None:
 
 def import_progress(target: Targets) -> str:
     """
-    Return which recipes are being imported, and the line that each is at, for an error message.
+    Return the recipes that are being imported, each with its current line, for an error message.
 
     Args:
         target:
-            The target on the command line.
+            The target or targets on the command line.
 
     Returns:
         A suffix for a message; ``""`` if no recipe is being imported.
@@ -212,7 +212,7 @@ def import_progress(target: Targets) -> str:
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield a frame and its callers, the outermost last."""
+    """Yield a frame and its callers, innermost first."""
     while frame is not None:
         yield frame
         frame = frame.f_back

@@ -25,7 +25,7 @@ from promptkit.errors.diagnostics import Location, Report
 from promptkit.errors.exceptions import LoadError
 from promptkit.files.reading import HashedBytes
 from promptkit.language.files import collecting, files_read
-from promptkit.loader.discovery import DiscoveredFiles, find_recipes, is_cases
+from promptkit.loader.discovery import DiscoveredFiles, find_recipes, is_case_file
 from promptkit.loader.finder import Execution, Executions, RecipeFinder
 from promptkit.loader.import_errors import diagnose_import, diagnose_unserved
 from promptkit.loader.packages import import_package, imported_files, install_finders
@@ -40,11 +40,11 @@ from promptkit.loader.targets import (
     root_for_links,
     split_prefix,
     split_target,
-    suggest,
+    suggest_folders,
     targets_of,
 )
 
-#: The conventional folder of skills, which is not part of their URIs.
+#: The conventional name of a folder of skills, which is not part of their URIs.
 _CONVENTION: Final = "skills"
 
 
@@ -63,23 +63,24 @@ def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
         The declarations, and the paths of the files and folders that were read.
     """
     main_file = Path(folder, SKILL_FILE)
-    read = {str(main_file)}
+    read_paths = {str(main_file)}
     try:
         locations, entered = paths_below(folder)
-        read.update(locations.values(), entered)
-        if SKILL_FILE not in locations:  # in another case, or removed in the meantime
+        read_paths.update(locations.values(), entered)
+        if SKILL_FILE not in locations:  # its name differs in case, or it was removed in the meantime
             msg = f"it has no file called exactly {SKILL_FILE!r}"
-            raise SkillError(msg, "add it, or rename the file in another case")  # noqa: TRY301 (reported below)
+            raise SkillError(msg, "add it, or correct the case of its name")  # noqa: TRY301 (reported below)
         files = read_files(locations, main_file.parent)
     except SkillError as error:
         report = Report(f"skill {main_file.parent.name!r}", Location(str(main_file)))
         report.add(error.rule, str(error), error.hint)
-        return LoadedFile(main_file, diagnostics=tuple(report.diagnostics)), read
+        return LoadedFile(main_file, diagnostics=tuple(report.diagnostics)), read_paths
     base = root.parent if Path(folder) == root else root
     skills = tuple(
-        _skill(Path(folder, inner), base, _files_below(inner, files)) for inner in _skill_folders(files)
+        _make_skill_folder(Path(folder, inner), base, _files_below(inner, files))
+        for inner in _skill_folders(files)
     )
-    return LoadedFile(main_file, skills=skills), read
+    return LoadedFile(main_file, skills=skills), read_paths
 
 
 def _skill_folders(files: Iterable[str]) -> list[str]:
@@ -92,7 +93,7 @@ def _files_below(folder: str, files: Mapping[str, HashedBytes]) -> dict[str, Has
     return {path.removeprefix(prefix): content for path, content in files.items() if path.startswith(prefix)}
 
 
-def _skill(path: Path, root: Path, files: Mapping[str, HashedBytes]) -> SkillFolder:
+def _make_skill_folder(path: Path, root: Path, files: Mapping[str, HashedBytes]) -> SkillFolder:
     parts = path.relative_to(root).parts[:-1]
     return SkillFolder(path, "/".join(parts[1:] if parts[:1] == (_CONVENTION,) else parts), files)
 
@@ -118,25 +119,25 @@ def load_markdown(
     """
     if not names:
         return [], set()
-    from promptkit.declarations.markdown_prompts import read_markdown_prompt  # few targets have these
+    from promptkit.declarations.markdown_prompts import read_markdown_prompt  # few targets need it
 
-    loaded, read = list[LoadedFile](), list[Path]()
+    loaded, read_paths = list[LoadedFile](), list[Path]()
     for file in map(folder.joinpath, names):
         try:
-            with collecting(files_read, read):
+            with collecting(files_read, read_paths):
                 before_import(file)
                 prompt, diagnostics = read_markdown_prompt(file, folder)
         except BaseException as error:  # noqa: BLE001 (the author's completions may raise anything)
             prompt, diagnostics = None, (diagnose_import(file, folder, error),)
         loaded.append(LoadedFile(file, () if prompt is None else (prompt,), diagnostics=diagnostics))
-    return loaded, {*map(str, read), *(str(loaded_file.file) for loaded_file in loaded)}
+    return loaded, {*map(str, read_paths), *(str(loaded_file.file) for loaded_file in loaded)}
 
 
 T = TypeVar("T")
 
 
 def do_nothing(_: Path) -> None:
-    """Do nothing: the default for *before_import*."""
+    """Do nothing. This is the default for *before_import*."""
 
 
 class FolderImport:
@@ -148,15 +149,15 @@ class FolderImport:
             The finder of the folder's modules, which form one package.
 
         names:
-            The paths of the recipe files within it, sorted.
+            The paths of the recipe files within the folder, sorted.
 
         before_import:
             Called with each file before it is imported. If it raises, the file is not imported, and the
             exception is reported as an error of the file.
 
         explicit_names:
-            The files that are targets themselves, each with the name of the object to load; ``""`` means all
-            objects. Such a file also serves all prompts that it imports, from any module.
+            The files that are themselves targets, each with the name of the object to load; ``""`` means all
+            objects. Such a file also serves all prompts that it imports from other modules.
 
         files:
             All files of the folder, if the folder is the target; otherwise None.
@@ -165,8 +166,8 @@ class FolderImport:
             See `promptkit.loader.packages.import_package`.
 
         skills:
-            Folders that were skills in an earlier load. A folder that briefly has no ``SKILL.md`` still
-            counts as a skill, so its programs are not recipes.
+            Folders that were skills in an earlier load. Even if such a folder briefly has no ``SKILL.md``, it
+            counts as a skill, so that its programs are not imported as recipes.
     """
 
     def __init__(  # noqa: PLR0913 (each is an option of a load)
@@ -208,18 +209,20 @@ class FolderImport:
         else:
             failed = (LoadedFile(self.folder / name, diagnostics=failure.diagnostics) for name in self.names)
             by_file = [*failed, failure]
-        read = imported_files().union(map(self._path, self.names if failure is None else ["__init__.py"]))
+        read_paths = imported_files().union(
+            map(self._path, self.names if failure is None else ["__init__.py"])
+        )
         if self._files is not None:
             by_file += diagnose_unserved(self._files, by_file)
             for skill, paths in self._load_skills(self._files):
                 by_file.append(skill)
-                read |= paths
+                read_paths |= paths
             prompts, paths = load_markdown(self.folder, self._files.markdown, self._before_import)
             by_file += prompts
-            read |= paths
+            read_paths |= paths
         by_file.sort(key=lambda loaded: str(loaded.file))
         root = None if self._files is None else self.folder
-        return Recipes(by_file=by_file, root=root, read=read)
+        return Recipes(by_file=by_file, root=root, read_paths=read_paths)
 
     def _path(self, name: str) -> str:
         return os.path.join(str(self.folder), name)
@@ -234,7 +237,7 @@ class FolderImport:
         execution = Execution(module)
         import_file = partial(_import_file, module, file, self._executions)
         imported = self._import_or_fail(file, import_file, execution)
-        if execution.declared or execution.read:  # for a module that another loader has executed
+        if execution.declared or execution.read_paths:  # for a module that another loader has executed
             self._executions.add(execution)
         if isinstance(imported, LoadedFile):
             self._recipes.discard(module)
@@ -243,20 +246,20 @@ class FolderImport:
     def _import_or_fail(self, file: Path, call: Callable[[], T], execution: Execution) -> T | LoadedFile:
         """Import *file* by calling *call*. An exception becomes a diagnostic of the file."""
         try:
-            with collecting(declarations, execution.declared), collecting(files_read, execution.read):
+            with collecting(declarations, execution.declared), collecting(files_read, execution.read_paths):
                 self._before_import(file)
                 return call()
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
             return LoadedFile(file, diagnostics=(diagnose_import(file, self.folder, error),))
 
     def _select_declarations(self, name: str, imported: ModuleType | LoadedFile) -> LoadedFile:
-        """Return the object that the target names in a file, or all declarations."""
+        """Return the object of a file that the target names, or all declarations of the file."""
         file, module_name = self.folder / name, self._module_of(name)
         if isinstance(imported, LoadedFile):
             return imported
         if attribute := self._explicit_names.get(name):
             return named_declarations(f"{file}:{attribute}", file, imported, attribute)
-        if name not in self._explicit_names and is_cases(os.path.basename(name)):
+        if name not in self._explicit_names and is_case_file(os.path.basename(name)):
             return LoadedFile(file)
         declared = self._executions.declared.get(module_name, ())
         package = None if name in self._explicit_names else self._package
@@ -265,7 +268,7 @@ class FolderImport:
         )
 
     def _load_skills(self, files: DiscoveredFiles) -> list[tuple[LoadedFile, set[str]]]:
-        """Return the declarations in the folders of skills, and the paths that were read for each."""
+        """Return the declarations in each folder of skills, and the paths that were read for them."""
         return [load_skills(folder, self.folder) for folder in sorted({*files.skills, *self._skills})]
 
 
@@ -296,10 +299,10 @@ def load(
     Args:
         target:
             A folder, whose recipes are the ``*.py`` and ``*.prompt.md`` files in it and below it, except
-            tests and names with a leading ``_``; a file; a dotted module; ``module:object`` or
-            ``file.py:object``, where the object is a prompt, a resource, or several; or a pattern of Markdown
-            files, such as ``commands/**/*.md``. Or several of these, each with ``PREFIX=`` before it if its
-            prompts and skills need their own namespace.
+            tests and names with a leading ``_``; a file; a dotted module name; ``module:object`` or
+            ``file.py:object``, where the object is a prompt, a resource or a skill, or a list of these; or a
+            pattern for Markdown files, such as ``commands/**/*.md``. Or several of these, each with
+            ``PREFIX=`` before it if its prompts and skills need their own namespace.
 
         before_import:
             Called with each file of a folder before it is imported. If it raises, the file is not imported,
@@ -307,8 +310,8 @@ def load(
 
         keep:
             Whether to reuse modules that are already imported, no matter which code imported them, because a
-            test may have patched them. If one that the loader imported has changed since, all modules are
-            imported again.
+            test may have patched them. If the loader imported a module that has changed since, all modules
+            are imported again.
 
         cases:
             Whether to import the case files (``cases_*.py``) next to the recipes as well.
@@ -317,18 +320,19 @@ def load(
             See `FolderImport`.
 
     Raises:
-        LoadError: If a folder, file, module or object does not exist, or targets overlap.
+        LoadError: If a folder, file, module or object does not exist, or if targets overlap.
     """
     folders = dict[str, _Folder]()
     names = targets_of(target) or ("",)
     markdown = [(split_prefix(name)[0], *find_markdown(name)) for name in names if is_markdown_target(name)]
-    others = [name for name in names if not is_markdown_target(name)]
-    module_targets = [name for name in others if not _add_folder(name, folders)]
+    other_targets = [name for name in names if not is_markdown_target(name)]
+    module_targets = [name for name in other_targets if not _try_add_folder(name, folders)]
     for name in module_targets:
         _check_module_target(name)
     finders = install_finders([Path(path) for path in folders]) if folders else []
     file_names = [
-        [*folder.names, *(_cases_in(path, folder) if cases else ())] for path, folder in folders.items()
+        [*folder.names, *(_find_case_files(path, folder) if cases else ())]
+        for path, folder in folders.items()
     ]
     start_import = partial(FolderImport, before_import=before_import, keep=keep, skills=skills)
     imports = [
@@ -348,19 +352,19 @@ def load(
         for recipes, name in zip(loaded_modules, module_targets, strict=True)
         for loaded in recipes.by_file
     )
-    read = set[str]().union(*(recipes.read for recipes in parts))
+    read_paths = set[str]().union(*(recipes.read_paths for recipes in parts))
     for prefix, folder, files in markdown:
         known = {loaded.file for loaded in by_file}
         new = [file for file in files if Path(folder, file) not in known]
         loaded_files, paths = load_markdown(Path(folder), new, before_import)
         by_file += (loaded.with_prefix(prefix) for loaded in loaded_files)
-        read |= paths
+        read_paths |= paths
     root = parts[0].root if parts else Path(markdown[0][1])
-    return Recipes(by_file=by_file, root=root, read=read)
+    return Recipes(by_file=by_file, root=root, read_paths=read_paths)
 
 
 class _Folder(Struct):
-    """The files of a folder to load: all its recipes, or some files, each with its prefix."""
+    """The files to load from a folder: all of its recipes, or only some files, each with its prefix."""
 
     target: str
     names: list[str] = []
@@ -374,7 +378,7 @@ class _Folder(Struct):
         return self.prefixes.get(name, "")
 
 
-def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
+def _try_add_folder(target: str, folders: dict[str, _Folder]) -> bool:
     """Add the folder or file of a target to *folders*; return False if the target is neither."""
     if not target:
         raise LoadError(target, "pass a folder, a file or a module")
@@ -388,10 +392,10 @@ def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
     if not is_folder and not os.path.isfile(path):
         return False
     if not is_folder and not path.endswith(".py"):
-        raise LoadError(target, "it is neither Python nor Markdown: pass such a file, or a folder of recipes")
+        raise LoadError(target, "it is not a Python or Markdown file: pass one, or a folder of recipes")
     _check_overlap(target, path, folders)
     if is_folder:
-        files = _find_in(path, target)
+        files = _find_recipes_in(path, target)
         folders[path] = _Folder(target, [*files.names], prefixes={"": prefix}, files=files)
     else:
         folder, file = os.path.split(path)
@@ -401,15 +405,15 @@ def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
     return True
 
 
-def _cases_in(path: str, folder: _Folder) -> Iterable[str]:
+def _find_case_files(path: str, folder: _Folder) -> Iterable[str]:
     """Return the case files for the recipes in a folder."""
     if folder.files is not None:
         return folder.files.cases
-    return sorted({*filter(is_cases, os.listdir(path))}.difference(folder.names))
+    return sorted({*filter(is_case_file, os.listdir(path))}.difference(folder.names))
 
 
 def _check_overlap(target: str, path: str, folders: Mapping[str, _Folder]) -> None:
-    """Raise LoadError if two targets share files, because these files would be imported twice."""
+    """Raise LoadError if *target* shares files with another target, which would be imported twice."""
     for folder, other in folders.items():
         loaded_paths = (
             [folder] if other.files is not None else [os.path.join(folder, name) for name in other.names]
@@ -425,10 +429,10 @@ def _check_module_target(target: str) -> None:
     name, _ = split_target(target)
     prefix, equals, _ = name.partition("=")
     if equals and not {os.sep, "/"}.intersection(prefix):
-        reason = f"there is no such file or folder, and {prefix!r} is not a prefix: {PREFIX_RULE}"
+        reason = f"there is no such file or folder, and {prefix!r} is not a valid prefix: {PREFIX_RULE}"
         raise LoadError(target, reason)
     if name.endswith(".py") or os.sep in name or "/" in name:
-        raise LoadError(target, f"there is no such file or folder{suggest(name)}")
+        raise LoadError(target, f"there is no such file or folder{suggest_folders(name)}")
 
 
 def _import_module(
@@ -437,7 +441,7 @@ def _import_module(
     """
     Import the module of a target as Python would in the current folder, and return its declarations.
 
-    If the module is a package, its finder is appended to *finders*, the finders of this load.
+    If the module is a package, its finder is added to *finders*, the finders of this load.
 
     Raises:
         LoadError: If the module does not exist, or does not contain the object.
@@ -451,7 +455,7 @@ def _import_module(
     except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
         missing = error.name if type(error) is ModuleNotFoundError else None
         if missing and f"{name}.".startswith(f"{missing}."):
-            reason = f"there is no such folder, file or module{suggest(name)}"
+            reason = f"there is no such folder, file or module{suggest_folders(name)}"
             raise LoadError(target, reason) from None
         diagnostic = diagnose_import(Path(name), None, error)
         return Recipes(by_file=[LoadedFile(Path(name), diagnostics=(diagnostic,))])
@@ -459,7 +463,7 @@ def _import_module(
     if attribute:
         return Recipes(by_file=[named_declarations(target, file, module, attribute)])
     if file.name == "__init__.py":
-        files = _find_in(str(file.parent), target, runs_all=True)
+        files = _find_recipes_in(str(file.parent), target, runs_all=True)
         names = ("__init__.py", *files.names, *(files.cases if cases else ()))
         explicit_names = {"__init__.py": ""}
         (finder,) = install_finders([file.parent], finders)
@@ -470,14 +474,14 @@ def _import_module(
 
 
 def _extend_path(name: str) -> None:
-    """Append the current folder and its project to the search path, so that their modules can be imported."""
+    """Append the current folder and its project's root to `sys.path`, so that modules in them are found."""
     with suppress(OSError):  # the current folder may be deleted
         here = os.getcwd()
         folders = (here, project_root(os.path.join(here, name)))
         sys.path += [folder for folder in folders if folder not in sys.path]
 
 
-def _find_in(folder: str, target: str, *, runs_all: bool = False) -> DiscoveredFiles:
+def _find_recipes_in(folder: str, target: str, *, runs_all: bool = False) -> DiscoveredFiles:
     try:
         return find_recipes(folder, root_for_links(folder), runs_all=runs_all)
     except OSError as error:

@@ -1,8 +1,8 @@
 """
 Imports a folder of recipes as a Python package, and imports the package again for each reload.
 
-Prompts, resources and skills are pickled by reference, like functions. Declarations in a folder of recipes
-are referenced by the folder, which any process can load.
+Like functions, prompts, resources and skills are pickled by reference. The reference to a declaration in a
+folder of recipes contains the folder's path, so that any process can load the folder.
 """
 
 import importlib
@@ -25,8 +25,8 @@ from promptkit.loader.finder import (
     Executions,
     RecipeFinder,
     active_finders,
-    forget_folders,
-    place_module,
+    add_module,
+    clear_folder_caches,
 )
 from promptkit.loader.recipes import collect_declarations
 from promptkit.loader.targets import package_of, project_root
@@ -34,12 +34,12 @@ from promptkit.loader.targets import package_of, project_root
 #: Held while loading, because each load replaces the previous one.
 _loading: Final = RLock()
 
-#: The finder of the last load of each folder and its project's root.
+#: The finder of the last load of each folder, keyed by the folder and its project's root.
 _finders: dict[tuple[Path, str], RecipeFinder] = {}
 
 
 def known_finders() -> list[RecipeFinder]:
-    """Return the finders of the last load, then the finders of folders that were only loaded earlier."""
+    """Return the finders of the last load, followed by those of folders that were only loaded before it."""
     return [*active_finders(), *_finders.values()]
 
 
@@ -52,10 +52,10 @@ def install_finders(folders: Sequence[Path], companions: Collection[RecipeFinder
 
     Args:
         folders:
-            Absolute paths.
+            The absolute paths of the folders.
 
         companions:
-            The installed finders of the same load. All others are uninstalled.
+            The installed finders that belong to the same load. All others are uninstalled.
     """
     installed = [finder for finder in active_finders() if finder not in companions]
     for finder in installed:  # otherwise the names of the last load would be in use
@@ -67,7 +67,7 @@ def install_finders(folders: Sequence[Path], companions: Collection[RecipeFinder
     for finder in installed:
         last[finder.folder, finder.root] = finder
         if (finder.folder, finder.root) not in locations:
-            finder.forget_unreachable()
+            finder.remove_unreachable_modules()
     finders = [
         _install_finder(name, *location, last.get(location))
         for name, location in zip(names, locations, strict=True)
@@ -88,8 +88,8 @@ def import_package(finder: RecipeFinder, *, keep: bool = False) -> None:
             The finder.
 
         keep:
-            Whether to reuse modules of the folder that are already imported. If one that the loader imported
-            has changed since, all modules are imported again.
+            Whether to reuse modules of the folder that are already imported. If the loader imported a module
+            that has changed since, all modules are imported again.
 
     Raises:
         BaseException: Any exception that an ``__init__.py`` raises.
@@ -97,7 +97,7 @@ def import_package(finder: RecipeFinder, *, keep: bool = False) -> None:
     name, last, has_missing_modules = finder.name, finder.last, finder.has_missing_modules
     finder.last = None  # otherwise each load would keep all previous ones alive
     finder.has_missing_modules = False
-    forget_folders()
+    clear_folder_caches()
     reused = _reusable_modules(name, finder.folder, last) if keep and not has_missing_modules else None
     if reused is not None:
         finder.executions = reused
@@ -118,8 +118,8 @@ def abandon_imports(thread: int) -> None:
     """
     Release the import locks of an abandoned thread, and remove its half-imported modules.
 
-    Later imports of these modules do not wait for the thread. Threads that already wait for it continue to
-    wait.
+    Later imports of these modules do not wait for the thread, but imports that are already waiting for it
+    continue to wait.
 
     Args:
         thread:
@@ -135,9 +135,9 @@ def abandon_imports(thread: int) -> None:
 
 class ImportSnapshot:
     """
-    The state of `sys.modules` at one moment, to be restored if a later load fails.
+    The state of `sys.modules` at one moment, which is restored if a later load fails.
 
-    Served code may import a module lazily, and must get the version that it was loaded with.
+    Code that is still served may import a module lazily, and must get the version that it was loaded with.
     """
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ class ImportSnapshot:
             finder.uninstall()
         for name, module in self._modules.items():
             if sys.modules.get(name) is not module:
-                place_module(name, module)
+                add_module(name, module)
         for finder in self._finders:
             finder.install()
 
@@ -161,11 +161,11 @@ def _install_finder(name: str, folder: Path, root: str, last: RecipeFinder | Non
 
     If a module of the project has changed, all modules of the project are removed.
     """
-    # Reuse the string object of *root*: a test may have restored it in `sys.path`, where it is found by
-    # identity.
+    # Reuse the string object of the last root: a test may have restored it in `sys.path`, where it is found
+    # by identity.
     finder = RecipeFinder(name, folder, root if last is None else last.root, last)
     if finder.has_changed_project:
-        finder.forget_project()
+        finder.remove_project_modules()
     finder.install()
     finder.last, _finders[folder, finder.root] = last, finder
     return finder
@@ -173,7 +173,7 @@ def _install_finder(name: str, folder: Path, root: str, last: RecipeFinder | Non
 
 def _reusable_modules(name: str, folder: Path, last: RecipeFinder | None) -> Executions | None:
     """
-    Return a package's modules, whichever code imported them.
+    Return a package's imported modules, no matter which code imported them.
 
     Return None if the package is not imported, or if one of its modules has changed since its import.
     """
@@ -186,7 +186,8 @@ def _reusable_modules(name: str, folder: Path, last: RecipeFinder | None) -> Exe
         if isinstance(file, str) and file.startswith(os.path.join(str(folder), "")):
             execution = known.get(key)
             if execution is None or execution.module is not module:
-                # The imported version of the file is unknown: like any import, use the module as it is.
+                # It is unknown which version of the file was imported. As an import would, use the module as
+                # it is.
                 declared = list(imported_declarations.get(module, ()))
                 execution = Execution(key, file, module, declared=declared, stamp=file_stamp(file))
             executions.add(execution)
@@ -194,7 +195,7 @@ def _reusable_modules(name: str, folder: Path, last: RecipeFinder | None) -> Exe
 
 
 def _is_package(name: str, folder: Path) -> bool:
-    """Return whether the module of that name is the package in *folder*."""
+    """Return whether the module called *name* is the package in *folder*."""
     module, init = sys.modules[name], folder / "__init__.py"
     file = str(init) if init.is_file() else None
     return getattr(module, "__file__", None) == file and str(folder) in map(
@@ -203,7 +204,7 @@ def _is_package(name: str, folder: Path) -> bool:
 
 
 def _package_name(folder: Path, used_names: set[str]) -> str:
-    """Choose a name for the package in *folder*, and add it to the names in use."""
+    """Choose a name for the package in *folder*, and add it to *used_names*."""
     parent, parts = package_of(folder)
     if len(parts) > 1 and parent not in sys.path:
         sys.path.append(parent)
@@ -238,7 +239,7 @@ def _is_initializing(module: object) -> bool:
 
 
 def _remove_package(name: str, finder: RecipeFinder, *, removes_all: bool) -> None:
-    """Remove a package from `sys.modules` with its modules, except reused ones."""
+    """Remove a package and its modules from `sys.modules`, except for reused modules."""
     prefix = f"{name}."  # not `_is_within`: there may be thousands of other modules
     inside = [item for item in list(sys.modules.items()) if item[0] == name or item[0].startswith(prefix)]
     for key in [
@@ -254,7 +255,7 @@ def _remove_package(name: str, finder: RecipeFinder, *, removes_all: bool) -> No
 
 def reduce_declaration(declared: Any) -> tuple[Any, ...]:
     """
-    Return the result of `object.__reduce__` for a prompt, a resource or a skill.
+    Return what the ``__reduce__`` method of a prompt, a resource or a skill must return.
 
     Raises:
         PicklingError: If no other process could find the object.
@@ -262,7 +263,7 @@ def reduce_declaration(declared: Any) -> tuple[Any, ...]:
     location, kind, key = _locate_module(declared.__module__ or ""), type(declared), _key_of(declared)
     if _find_declared(*location, kind, key) is not declared:
         reason = f"other processes cannot find it by name in module {declared.__module__!r}"
-        hint = "define it at the top level of a module, with a different name from all others there"
+        hint = "define it at the top level of a module, under a name that is unique in the module"
         msg = f"{declared!r} cannot be pickled: {reason}: {hint}"
         raise PicklingError(msg)
     return declared_at, (*location, kind, key)
@@ -274,10 +275,11 @@ def declared_at(folder: str, package: str, inner: str, kind: type[Any], key: str
 
     Args:
         folder:
-            The folder of recipes that declares the object; ``""`` if no folder of recipes does.
+            The folder of recipes whose module declares the object; ``""`` if the module is not in one.
 
         package:
-            The package name of the folder in the other process, or the module.
+            The folder's package name in the process that pickled the object; without a folder, the name of
+            the module.
 
         inner:
             The rest of the module's name.
@@ -309,12 +311,12 @@ def declared_at(folder: str, package: str, inner: str, kind: type[Any], key: str
 
 
 def _key_of(declared: Any) -> str:
-    """Return the name or URI template of a declaration, unique among declarations of the same kind."""
+    """Return the name or URI template of a declaration, which is unique among those of the same kind."""
     return str(declared.options.name if isinstance(declared, Prompt) else declared.uri_template)
 
 
 def _locate_module(name: str) -> tuple[str, str, str]:
-    """Return a module's folder of recipes (``""`` for none), its package, and the rest of its name."""
+    """Return the folder of recipes that a module is in (``""`` for none), its package, and its inner name."""
     for finder in known_finders():
         if finder.executions.module(name) is not None:
             return str(finder.folder), finder.name, name.removeprefix(finder.name)

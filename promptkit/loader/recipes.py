@@ -21,7 +21,7 @@ from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.suggestions import nearest
 
-#: An object that an author's decorator returns, or a skill folder.
+#: An object that one of promptkit's decorators returns, or a skill folder.
 Definition: TypeAlias = Prompt[..., Any] | Resource[..., Any] | Skill[Any] | SkillFolder
 
 #: The form in which a definition is served.
@@ -40,10 +40,10 @@ class Declaration(Struct, frozen=True):
             The unique key.
 
         definition:
-            The object that the author's decorator returned.
+            The object that the decorator returned, or the skill folder.
 
         compiled:
-            The compiled form that is served; None if the declaration has an error.
+            The form that is served; None if the declaration has an error.
     """
 
     key: Key
@@ -52,7 +52,7 @@ class Declaration(Struct, frozen=True):
 
 
 def key_of(definition: Definition, prefix: str = "") -> Key:
-    """Return the unique key of a definition in a target with a prefix."""
+    """Return the unique key that a definition has in a target with *prefix*."""
     if isinstance(definition, Prompt):
         return "prompt", prefixed_name(prefix, definition.options.name)
     if isinstance(definition, Resource):
@@ -62,7 +62,7 @@ def key_of(definition: Definition, prefix: str = "") -> Key:
 
 class LoadedFile(Struct, frozen=True):
     """
-    The declarations of one file, not compiled yet.
+    The declarations of one file, which are not yet compiled.
 
     Args:
         file:
@@ -78,10 +78,10 @@ class LoadedFile(Struct, frozen=True):
             The errors that occurred when the file was imported.
 
         skills:
-            The skills in its namespace, or in its folder.
+            The skills in its namespace or, for a ``SKILL.md``, in its folder.
 
         prefix:
-            The prefix of its target.
+            The prefix of the file's target.
     """
 
     file: Path | None = None
@@ -92,7 +92,7 @@ class LoadedFile(Struct, frozen=True):
     prefix: str = ""
 
     def with_prefix(self, prefix: str) -> "LoadedFile":
-        """Return the same declarations in a target with a prefix."""
+        """Return the same declarations for a target with *prefix*."""
         return structs.replace(self, prefix=prefix)
 
     def name_of(self, prompt: Prompt[..., Any]) -> str:
@@ -101,13 +101,13 @@ class LoadedFile(Struct, frozen=True):
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
-        """All declarations."""
+        """All declarations of the file: its prompts, resources and skills."""
         return *self.prompts, *self.resources, *self.skills
 
 
 class Recipes:
     """
-    The declarations at a target, not compiled yet.
+    The declarations at a target, which are not yet compiled.
 
     Args:
         prompts:
@@ -123,9 +123,9 @@ class Recipes:
             The declarations of each file.
 
         root:
-            The target, if it was a folder; otherwise None.
+            The target if it is a folder; otherwise None.
 
-        read:
+        read_paths:
             The paths of all files that were read to import the recipes, both modules and media.
     """
 
@@ -137,12 +137,12 @@ class Recipes:
         *,
         by_file: Iterable[LoadedFile] = (),
         root: Path | None = None,
-        read: Iterable[str] = (),
+        read_paths: Iterable[str] = (),
     ) -> None:
         loose = LoadedFile(None, tuple(prompts), tuple(resources), skills=tuple(skills))
         self.by_file = (loose, *by_file) if loose.definitions else tuple(by_file)
         self.root = root
-        self.read = frozenset(read)
+        self.read_paths = frozenset(read_paths)
 
     @property
     def prompts(self) -> tuple[Prompt[..., Any], ...]:
@@ -189,14 +189,14 @@ def collect_declarations(  # noqa: PLR0913 (each affects the result)
 
         declared:
             The declarations that were made from the module's functions. Looking up the module's names would
-            miss some, because a later definition can reuse a name, and several decorators of one function
+            miss some, because a later definition can reuse a name, and several decorators on one function
             share its name.
 
         name:
             The module's full name.
 
         package:
-            The package whose prompts are included. Prompts imported from elsewhere are not. If None, the
+            The package whose prompts are included; prompts imported from elsewhere are not. If None, the
             module itself is the target, and all prompts that it imports or has in a list are included.
 
         recipes:
@@ -222,10 +222,10 @@ def collect_declarations(  # noqa: PLR0913 (each affects the result)
 
 def named_declarations(target: str, file: Path, module: ModuleType, attribute: str) -> LoadedFile:
     """
-    Return only the prompts, resources and skills in the attribute *attribute* of a module.
+    Return the prompt, resource or skill in a module's *attribute*, or those in the list that it contains.
 
     Raises:
-        LoadError: If the module has no such attribute, or the value of the attribute is something else.
+        LoadError: If the module has no such attribute, or if the attribute has any other value.
     """
     kinds: tuple[type[Any], ...] = (Prompt, Resource, Skill)
     try:

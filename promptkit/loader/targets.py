@@ -15,25 +15,25 @@ from promptkit.files.reading import has_untrusted_owner
 from promptkit.loader.discovery import (
     PROJECT_MARKERS,
     FolderWalk,
+    describe_unreadable,
     folders_with_recipes,
     mentions_skills,
-    why_unreadable,
 )
 
 #: A target, or several: a folder, a file, a module or ``module:object``, with or without ``PREFIX=``.
 Targets: TypeAlias = str | Path | Iterable[str | Path]
 
-#: A prefix, which starts a prompt's name and is the host in a skill's URI. It is in lower case, because RFC
-#: 3986 ignores the case of hosts.
+#: A prefix, which starts a prompt's name and is the host in a skill's URI. It must be in lower case, because
+#: RFC 3986 ignores the case of hosts.
 _PREFIX: Final = "[a-z](?:[a-z0-9_-]{0,30}[a-z0-9])?"
 
 #: The rule for prefixes, for error messages.
 PREFIX_RULE: Final = (
-    "a prefix has 1 to 32 characters: a-z, digits, '-' and '_'; it starts with a letter, and does not end "
-    "with '-' or '_'"
+    "a prefix must have 1 to 32 characters: a-z, digits, '-' and '_'; it must start with a letter and cannot "
+    "end with '-' or '_'"
 )
 
-#: Maximum number of folders that an error lists if several are possible.
+#: Maximum number of folders that an error message suggests.
 _MAX_SUGGESTIONS: Final = 5
 
 
@@ -44,7 +44,7 @@ def targets_of(targets: Targets) -> tuple[str, ...]:
 
 
 def with_markdown(targets: Iterable[str], patterns: Iterable[str]) -> list[str]:
-    """Return the targets, followed by the patterns of Markdown prompts in each target that is a folder."""
+    """Return the targets, followed by *patterns* for Markdown prompts in each target that is a folder."""
     patterns, names = tuple(patterns), [*targets]
     folders = [(name, path) for name in names if os.path.isdir(path := split_prefix(name)[1])]
     return names + [
@@ -53,7 +53,7 @@ def with_markdown(targets: Iterable[str], patterns: Iterable[str]) -> list[str]:
 
 
 def target_of(file: str, targets: Sequence[str]) -> str:
-    """Return the served target that contains a file; for a file outside of all folders, the first module."""
+    """Return the target that contains a file; for a file outside of all folders, the first module."""
     paths = {target: os.path.realpath(split_target(target)[0]) for target in targets}
     holding = (target for target, path in paths.items() if is_within(os.path.realpath(file), path))
     modules = (target for target in targets if locate_target(target) is None)
@@ -86,7 +86,7 @@ def split_target(target: str) -> tuple[str, str]:
     """
     Split *target* into a folder, file or module, and the object in it (``""`` for all objects).
 
-    The prefix is dropped.
+    The target's prefix is dropped.
     """
     _, target = split_prefix(target)
     name, colon, attribute = target.rpartition(":")
@@ -95,23 +95,23 @@ def split_target(target: str) -> tuple[str, str]:
 
 
 def with_path(target: str, path: str) -> str:
-    """Return a target with its path replaced by *path*, and with the same prefix and object."""
+    """Return a target with the same prefix and object, but with *path* as its path."""
     prefix, attribute = split_prefix(target)[0], split_target(target)[1]
     return f"{prefix}{'=' if prefix else ''}{path}{':' if attribute else ''}{attribute}"
 
 
 def format_render_targets(targets: Sequence[str], quote: Callable[[str], str]) -> str:
     """
-    Return targets, quoted, for a ``promptkit render`` command.
+    Return the quoted targets as arguments for a ``promptkit render`` command.
 
-    The command accepts ``PREFIX=TARGET`` only as an option.
+    The command accepts a target with a prefix, or several targets, only as options.
     """
     is_word = len(targets) == 1 and not split_prefix(targets[0])[0]
     return " ".join(f"{'' if is_word else '--target '}{quote(target)}" for target in targets)
 
 
 def is_markdown_target(target: str) -> bool:
-    """Return whether a target is a Markdown file, or a pattern of them such as ``commands/**/*.md``."""
+    """Return whether a target is a Markdown file, or a pattern for such files (``commands/**/*.md``)."""
     _, path = split_prefix(target)
     return path.endswith(".md") and (os.path.isfile(path) or _is_pattern(path))
 
@@ -120,8 +120,8 @@ def find_markdown(target: str) -> tuple[str, list[str]]:
     """
     Find the files of a Markdown target.
 
-    Files that match a pattern are omitted if their names start with ``_`` or a dot, or if they are in the
-    folder of a skill or in a folder that is never searched.
+    Files that match a pattern are omitted if their names start with ``_`` or a dot, or if they are in a
+    skill's folder or in a folder that is never searched.
 
     Returns:
         The resolved folder (the file's folder, or the fixed part of the pattern), and the sorted paths of the
@@ -134,13 +134,13 @@ def find_markdown(target: str) -> tuple[str, list[str]]:
     parts = os.path.abspath(path).replace(os.sep, "/").split("/")
     fixed = next(number for number, part in enumerate(parts) if _is_pattern(part))
     folder = os.path.realpath("/".join(parts[:fixed]) or "/")
-    pattern = re.compile("".join(map(_expression, parts[fixed:])).removesuffix("/"))
+    pattern = re.compile("".join(map(_convert_to_regex, parts[fixed:])).removesuffix("/"))
     prefix_length = len(os.path.join(folder, ""))
     paths = [
         entry.path[prefix_length:]
         for _, entries in FolderWalk(folder)
         for entry in entries
-        if not entry.name.startswith(("_", ".")) and why_unreadable(entry) is None
+        if not entry.name.startswith(("_", ".")) and describe_unreadable(entry) is None
     ]
     return folder, sorted(path for path in paths if pattern.fullmatch(path.replace(os.sep, "/")))
 
@@ -149,8 +149,8 @@ def _is_pattern(path: str) -> bool:
     return not {"*", "?"}.isdisjoint(path)
 
 
-def _expression(part: str) -> str:
-    """Return a regular expression for a part of a pattern; ``**`` is any number of folders."""
+def _convert_to_regex(part: str) -> str:
+    """Return a regular expression for a part of a pattern. ``**`` matches any number of folders."""
     if part == "**":
         return "(?:[^/]+/)*"
     signs = {"*": "[^/]*", "?": "[^/]"}
@@ -159,7 +159,7 @@ def _expression(part: str) -> str:
 
 def locate_target(target: str) -> tuple[str, str] | None:
     """
-    Return the folder of *target*, and the name to load from the folder; None for modules and missing targets.
+    Return the folder of *target*, and the name to load from it; None for a module or a missing target.
     """
     name, attribute = split_target(target)
     if is_markdown_target(target):
@@ -182,9 +182,9 @@ def has_skills(targets: Iterable[str]) -> bool:
 
 def is_project(folder: str, trusted: str | None = None) -> bool:
     """
-    Return whether *folder* is the root of a project: it contains a ``pyproject.toml`` or a ``.git``.
+    Return whether *folder* is the root of a project: whether it has a ``pyproject.toml`` or a ``.git``.
 
-    If *trusted* is a folder, files that belong to other users do not count: see `has_untrusted_owner`.
+    If *trusted* is a folder, files that belong to other users do not count; see `has_untrusted_owner`.
     """
     paths = (os.path.join(folder, marker) for marker in PROJECT_MARKERS)
     return any(
@@ -193,7 +193,7 @@ def is_project(folder: str, trusted: str | None = None) -> bool:
 
 
 def project_of(target: str) -> str | None:
-    """Return the project folder of a target; None for a module, and for a target that does not exist."""
+    """Return the root of a target's project; None for a module, and for a target that does not exist."""
     location = locate_target(target)
     if location is None:
         return None
@@ -210,9 +210,9 @@ def project_root(folder: str | Path) -> str:
             The folder of the recipes.
 
     Returns:
-        The absolute path of the nearest parent folder that contains a ``pyproject.toml`` or a ``.git``; the
-        direct parent if none does. *folder* itself does not count, because its modules are the recipes. Files
-        of other users do not count.
+        The absolute path of the nearest parent folder that contains a ``pyproject.toml`` or a ``.git``, or of
+        the direct parent if none does. *folder* itself does not count, because its modules are the recipes.
+        Files of other users do not count either.
     """
     recipes = os.path.abspath(folder)
     parent = ancestor = os.path.dirname(recipes)
@@ -231,7 +231,7 @@ def root_for_links(folder: str) -> str:
 
 def package_of(folder: str | Path) -> tuple[str, tuple[str, ...]]:
     """
-    Return where a folder is in a Python package.
+    Return the position of a folder in a Python package.
 
     Args:
         folder:
@@ -247,25 +247,25 @@ def package_of(folder: str | Path) -> tuple[str, tuple[str, ...]]:
     return root, tuple(parts)
 
 
-def suggest(target: str) -> str:
+def suggest_folders(target: str) -> str:
     """
-    Return a suffix for an error that names folders with recipes near *target*; ``""`` if there are none.
+    Return a suffix for an error message that lists folders with recipes near *target*, or ``""``.
     """
     starts = (os.path.dirname(target.rstrip("/" + os.sep)) or ".", ".")
     folders = [os.path.normpath(folder) for start in starts for folder in folders_with_recipes(start)]
     near = list(map(display_path, dict.fromkeys(folders)))
-    names = [*map(repr, near[:_MAX_SUGGESTIONS])] + ["others"] * (len(near) > _MAX_SUGGESTIONS)
+    names = [*map(repr, near[:_MAX_SUGGESTIONS])] + ["and others"] * (len(near) > _MAX_SUGGESTIONS)
     return f"; there are recipes in {', '.join(names)}" if near else ""
 
 
 def recipes_near(folder: str | Path) -> list[str]:
-    """Return the folders with recipes below *folder*; if there are none, those next to it."""
+    """Return the folders with recipes below *folder*; if there are none, those in its parent folder."""
     parent = os.path.dirname(os.path.abspath(folder))
     return folders_with_recipes(str(folder)) or folders_with_recipes(parent)
 
 
 def display_path(folder: str) -> str:
-    """Return a folder's path as a user would type it in the current folder."""
+    """Return a folder's path in the form in which a user would type it in the current folder."""
     with suppress(OSError, ValueError):  # the current folder is deleted, or on another drive
         relative = os.path.relpath(folder)
         is_root = os.getcwd() == os.path.abspath(os.sep)  # every path is below the root

@@ -23,7 +23,7 @@ from promptkit.loader.discovery import (
     MARKDOWN_ENDING,
     FolderWalk,
     is_folder,
-    is_test,
+    is_test_file,
     may_enter,
     resolve_link,
 )
@@ -38,15 +38,15 @@ _TEMPORARY_NAME: Final = "4913"
 
 _BACKEND: Final = "watchfiles._rust_notify"
 
-#: Results of the backend when the watch has ended.
+#: Results that the backend returns once it has stopped watching.
 _ENDED: Final = ("stop", "signal")
 
-#: Interval in milliseconds between two checks where the system does not report changes.
+#: Interval in milliseconds between two checks on systems that do not report changes.
 _POLL_EVERY_MS: Final = 300
 
 #: Interval in seconds between two checks of watched files. Some changes, such as those made by another
-#: computer, are only noticed by these checks.
-LOOK_EVERY_S: Final = 5.0
+#: computer, are noticed only by these checks.
+CHECK_EVERY_S: Final = 5.0
 
 #: Interval in seconds between two checks of all files if they cannot be watched.
 POLL_EVERY_S: Final = 1.0
@@ -61,7 +61,7 @@ class WatchedFiles(Struct, frozen=True):
             The stamp of each file; None if it does not exist.
 
         folders:
-            The device and the inode of each folder; None if it does not exist.
+            The device and inode numbers of each folder; None if it does not exist.
 
         scanned:
             The folders in which new files count as well, each with the suffix that their names must have.
@@ -73,7 +73,7 @@ class WatchedFiles(Struct, frozen=True):
 
     @property
     def folders_to_watch(self) -> list[str]:
-        """The folders that contain the files."""
+        """The existing folders that contain the files."""
         folders = {*self.scanned, *map(os.path.dirname, self.files)}
         return sorted(
             folder for folder in folders if self.folders[folder] is not None and _is_unicode(folder)
@@ -81,7 +81,7 @@ class WatchedFiles(Struct, frozen=True):
 
     @property
     def is_in_place(self) -> bool:
-        """Whether each path still leads to the same folder."""
+        """Whether the path of each folder still leads to the same folder."""
         return all(_identity(folder) == identity for folder, identity in self.folders.items())
 
     def is_being_written(self, seconds: float) -> bool:
@@ -113,7 +113,7 @@ class WatchedFiles(Struct, frozen=True):
         }
 
     def concerns(self, path: str) -> bool:
-        """Return whether a change at *path* may change the recipes."""
+        """Return whether a change at *path* may affect the recipes."""
         folder, name = os.path.split(path)
         if path in self.files or path in self.folders:
             return True
@@ -127,8 +127,8 @@ def find_files(folders: Mapping[Path, str], read: Iterable[str] = ()) -> Watched
     Args:
         folders:
             The folders of the recipes, each with a suffix. With ``""``, all files in the folder and its
-            subfolders count, except hidden files and tests. With a suffix, only files directly in the folder
-            whose names end with it count.
+            subfolders count, except for hidden files and tests. With any other suffix, only files count that
+            are directly in the folder and whose names end with the suffix.
 
         read:
             The paths of other files that the recipes have read.
@@ -153,14 +153,14 @@ def find_files(folders: Mapping[Path, str], read: Iterable[str] = ()) -> Watched
 
 
 def _is_unicode(path: str) -> bool:
-    """Return whether *path* is valid Unicode. The library that watches folders accepts no other paths."""
+    """Return whether *path* is valid Unicode. The backend that watches folders accepts no other paths."""
     return not any("\ud800" <= character <= "\udfff" for character in path)
 
 
 def _is_visible(name: str) -> bool:
     if name.startswith("#") or name.endswith(_TEMPORARY_SUFFIXES) or name == _TEMPORARY_NAME:
         return False
-    return may_enter(name) and not is_test(name)
+    return may_enter(name) and not is_test_file(name)
 
 
 def _identity(folder: str) -> tuple[int, int] | None:
@@ -173,17 +173,17 @@ def _identity(folder: str) -> tuple[int, int] | None:
 
 class Debounce(Struct, frozen=True):
     """
-    The timing of reported changes, in milliseconds.
+    The timing of reports about changes, in milliseconds.
 
     Args:
         quiet:
-            How long there must have been no change before a report.
+            How long there must have been no change before changes are reported.
 
         at_most:
-            The maximum delay after the first of a series of changes.
+            The maximum time between the first of a series of changes and the report.
 
         every:
-            The interval between reports without changes.
+            The interval between reports while there are no changes.
     """
 
     quiet: int = 50
@@ -191,23 +191,23 @@ class Debounce(Struct, frozen=True):
     every: int = 250
 
 
-#: Default delay between a change and the reload.
+#: The default timing of reports.
 DEBOUNCE: Final = Debounce()
 
 
 def changes_in(folders: Iterable[str], stop: Event, debounce: Debounce = DEBOUNCE) -> Generator[set[str]]:
     """
-    Yield the changed paths in *folders*, repeatedly until *stop* is set.
+    Yield sets of changed paths in *folders* until *stop* is set.
 
     Args:
         folders:
             The folders. Their subfolders are not watched.
 
         stop:
-            Ends the watch.
+            Stops watching when set.
 
         debounce:
-            The timing. Without changes, an empty set is yielded regularly.
+            The timing of the sets. While there are no changes, empty sets are yielded regularly.
 
     Raises:
         FileNotFoundError: If a folder does not exist.
@@ -217,7 +217,7 @@ def changes_in(folders: Iterable[str], stop: Event, debounce: Debounce = DEBOUNC
     See Also:
         https://watchfiles.helpmanual.io/api/rust_backend/
     """
-    watcher = _backend()(
+    watcher = _load_backend()(
         list(folders),
         debug=False,
         force_polling=_must_poll(),
@@ -225,14 +225,14 @@ def changes_in(folders: Iterable[str], stop: Event, debounce: Debounce = DEBOUNC
         recursive=False,
         ignore_permission_denied=False,
     )
-    # The backend returns after the first step without changes.
+    # The backend returns after the first quiet period that follows a change.
     arguments = debounce.at_most, debounce.quiet, debounce.every, stop
     with watcher:
         while (result := watcher.watch(*arguments)) not in _ENDED:
             yield set() if isinstance(result, str) else {path for _, path in result}
 
 
-def _backend() -> "type[RustNotify]":
+def _load_backend() -> "type[RustNotify]":
     module: Any = sys.modules.get(_BACKEND)
     if module is None:
         package = find_spec("watchfiles")
@@ -240,7 +240,7 @@ def _backend() -> "type[RustNotify]":
         if spec is None or spec.loader is None:
             msg = f"No module named {_BACKEND!r}"
             raise ModuleNotFoundError(msg, name=_BACKEND)
-        # Registered under its name, because a process can load it only once, and authors may import it.
+        # Registered under its own name, because a process can load it only once, and authors can import it.
         sys.modules[_BACKEND] = module = module_from_spec(spec)
         spec.loader.exec_module(module)
     backend: type[RustNotify] = module.RustNotify
@@ -248,7 +248,7 @@ def _backend() -> "type[RustNotify]":
 
 
 def _must_poll() -> bool:
-    """Return whether to poll the files, as watchfiles decides it from the environment and the platform."""
+    """Return whether to poll the files. Like watchfiles, decide it by the environment and the platform."""
     import platform  # slow to import, and not needed before the first reply
 
     if setting := os.environ.get("WATCHFILES_FORCE_POLLING"):

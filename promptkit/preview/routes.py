@@ -104,7 +104,7 @@ class _CatalogPages(Endpoints):
         catalog = version.catalog
         reading = await cancel_on_disconnect(request, read_resource(version.calls, catalog, uri))
         resource = reading.resource
-        skill = catalog.find_skill_with(uri) if resource and resource.is_fixed else None
+        skill = catalog.find_skill_containing(uri) if resource and resource.is_fixed else None
         builder, document = ConversationBuilder(self._media, reading.redact), None
         if reading.document is not None:
             max_length = None if SHOW_ALL in request.query_params else SHORT

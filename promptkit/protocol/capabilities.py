@@ -101,7 +101,7 @@ class Capabilities(Struct, frozen=True):
     def tools_of(self, catalog: Catalog) -> Tools:
         """Return the tools that the server offers for a catalog."""
         others = skill_tools(catalog) if "tools" in self.skills_as else {}
-        return Tools(catalog, prompts=bool(self.tools), search=self.tools == "search", others=others)
+        return Tools(catalog, prompts=bool(self.tools), search=self.tools == "search", extra_tools=others)
 
     def as_data(self, revision: Revision) -> dict[str, Any]:
         """Return the capabilities in the form that *revision* defines."""

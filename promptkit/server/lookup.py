@@ -146,7 +146,7 @@ def read_and_redact_secrets(
         return read(sent)
     redaction.hide(arguments, sent)
     values = read(sent)
-    redaction.hide(arguments, values, read=True)
+    redaction.hide(arguments, values, are_converted=True)
     return values
 
 

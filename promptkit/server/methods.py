@@ -376,7 +376,7 @@ def _read_directory(pending: PendingRequest) -> bytes:
     snapshot, request = pending.snapshot, pending.request
     params: wire.DirectoryParams = request.params
     folder = normalize_uri(params.uri)
-    skill = snapshot.catalog.find_skill_with(folder)
+    skill = snapshot.catalog.find_skill_containing(folder)
     if skill is None or folder not in skill.children:
         uri = shortened(params.uri)
         hint = ": write it without the '/' at its end" if params.uri.endswith("/") else ""

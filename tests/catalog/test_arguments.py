@@ -420,8 +420,8 @@ class TestCompile:
     @pytest.mark.parametrize(
         ("annotation", "name", "hint"),
         [
-            (object, "object", "write the intended type: str takes any text"),
-            (Any, "Any", "write the intended type: str takes any text"),
+            (object, "object", "write the intended type, such as str for any text"),
+            (Any, "Any", "write the intended type, such as str for any text"),
             (complex, "complex", "use a type that "),
             (type[int], "type[int]", "use a type that "),
         ],

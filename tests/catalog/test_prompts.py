@@ -408,7 +408,7 @@ class TestLimit:
             self.render(agenerator if is_async else generator)
 
         assert str(caught.value) == (
-            f"{self.MESSAGE.format('yielded ', 7)}; --max-reply lets a server send more"
+            f"{self.MESSAGE.format('yielded ', 7)}; use --max-reply to raise a server's limit"
         )
         assert len(yielded) <= 7 + UNCOUNTED_MESSAGES
         assert ended == [True]

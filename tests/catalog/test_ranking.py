@@ -38,9 +38,9 @@ def test_rank():
 def test_pairs():
     """Equal strings have a cosine of 1, and each pair is yielded once."""
     ranking = Ranking(["review code", "review code", "plan a trip"])
-    assert [(round(cosine, 6), *numbers) for cosine, *numbers in ranking.pairs(0.5)] == [(1, 0, 1)]
+    assert [(round(cosine, 6), *numbers) for cosine, *numbers in ranking.similar_pairs(0.5)] == [(1, 0, 1)]
 
 
 def test_characters_are_compared():
     """Chinese text is compared by its characters."""
-    assert [*Ranking(["审查代码", "审查代码的质量", "写测试"]).pairs(0.5)]
+    assert [*Ranking(["审查代码", "审查代码的质量", "写测试"]).similar_pairs(0.5)]

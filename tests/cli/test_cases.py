@@ -123,7 +123,7 @@ class TestRender:
         assert "# fine\n\n[user]\n1.0\n" in out
         assert "ZeroDivisionError" in err
         assert "the case 'refused' is rejected: too small" in err
-        assert "the case 'not refused' should be rejected with 'above', but it renders" in err
+        assert "the case 'not refused' should be rejected with 'above', but it succeeds" in err
 
 
 class TestCheck:
@@ -154,7 +154,7 @@ class TestCheck:
                     "PK231",
                     "the case 'other words' should be rejected with 'below', but the error is: too small",
                 ),
-                (13, "PK231", "the case 'not refused' should be rejected with 'above', but it renders"),
+                (13, "PK231", "the case 'not refused' should be rejected with 'above', but it succeeds"),
             ]
         )
 

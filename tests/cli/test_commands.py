@@ -108,7 +108,7 @@ def test_unserved_prompts_are_reported(project, recipes, tmp_path, name):
     code, out, err = command(name, "recipes", cwd=tmp_path)
 
     output = (out + err).decode()
-    message = "warning PK107: 'review' is not served: test_forgotten.py is a pytest file by its name"
+    message = "warning PK107: 'review' is not served: test_forgotten.py has the name of a pytest file"
     assert code == 0
     assert f"recipes/test_forgotten.py:7: {message}" in output
     assert "rename the file, or move its prompts to another file" in output

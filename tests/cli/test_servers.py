@@ -149,7 +149,7 @@ def test_check_names_the_prompt_and_no_line(run, server):
 
     assert code == 1
     first, *lines = [line for line in output.splitlines() if not line.startswith(" ")]
-    assert first.startswith("<server>: error PK201: prompt 'a b': a name has 1 to 64 characters")
+    assert first.startswith("<server>: error PK201: prompt 'a b': a name must have 1 to 64 characters")
     assert lines == [
         "<server>: warning PK805: prompt 'a b': it has no description",
         "<server>: warning PK808: prompt 'a b': users must write JSON for 'x'",

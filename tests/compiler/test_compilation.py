@@ -175,7 +175,7 @@ class Failing:
         (
             Failing(),
             "cannot be completed: ZeroDivisionError: division by zero",
-            "give complete= a list of values",
+            "pass complete= a list of values",
         ),
     ],
     ids=["number", "function of three", "values that fail"],

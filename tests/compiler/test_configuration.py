@@ -153,8 +153,9 @@ class TestErrors:
             (
                 "tool.promptkit.targets = {ops = 'x', Ops = 'y'}",
                 (
-                    "[tool.promptkit] targets: 'Ops' is not a prefix: a prefix has 1 to 32 characters: a-z, "
-                    "digits, '-' and '_'; it starts with a letter, and does not end with '-' or '_'"
+                    "[tool.promptkit] targets: 'Ops' is not a valid prefix: a prefix must have 1 to 32 "
+                    "characters: a-z, digits, '-' and '_'; it must start with a letter and cannot end with "
+                    "'-' or '_'"
                 ),
             ),
             (

@@ -143,7 +143,7 @@ class TestRefusals:
             (None, ZeroDivisionError(), None),
             (None, PromptError("it is empty"), "is rejected: it is empty"),
             ("empty", PromptError("it is empty"), None),
-            ("empty", "text", "should be rejected with 'empty', but it renders"),
+            ("empty", "text", "should be rejected with 'empty', but it succeeds"),
             ("empty", PromptError("no"), "should be rejected with 'empty', but the error is: no"),
             ("empty", ZeroDivisionError(), None),
         ],
@@ -214,7 +214,7 @@ class TestFiles:
         (diagnostic,) = compile(load(folder)).diagnostics
 
         assert diagnostic.rule is Rule.NOT_SERVED
-        assert diagnostic.message == "'stray' is not served: cases_more.py is a file of cases by its name"
+        assert diagnostic.message == "'stray' is not served: cases_more.py has the name of a case file"
 
     @pytest.mark.parametrize("edited", [["cases_more.py"], ["cases_more.py", "review.py"]])
     def test_a_reload_updates_the_cases(self, folder, edited):

@@ -671,7 +671,7 @@ class TestOptions:
         assert (compiled, diagnostic.rule, diagnostic.message, diagnostic.hint) == (
             None,
             Rule.BAD_METADATA,
-            f"prompt 'named': the key {key!r} of meta is reserved for the protocol",
+            f"prompt 'named': the key {key!r} in meta is reserved for the protocol",
             "use your own prefix, as in 'com.example/owner'",
         )
 
@@ -853,7 +853,7 @@ class TestDecorating:
         assert diagnostic.rule is Rule.BAD_NAME
         assert diagnostic.hint == f"call it {slug!r}"
         assert diagnostic.message == (
-            f"prompt {name!r}: a name has 1 to 64 characters: letters A-Z and a-z, digits, '_' and '-'"
+            f"prompt {name!r}: a name must have 1 to 64 characters: letters A-Z and a-z, digits, '_' and '-'"
         )
 
     @pytest.mark.parametrize(

@@ -260,7 +260,10 @@ class TestEmbed:
     @pytest.mark.parametrize(
         ("value", "hint"),
         [
-            (None, "str or bytes, '' for an empty document; raise PromptError if it does not exist"),
+            (
+                None,
+                "str or bytes ('' for an empty document), or raise PromptError if it does not exist",
+            ),
             (Text("a"), "str or bytes, such as its .text"),
         ],
     )

@@ -212,7 +212,7 @@ def test_unusable_files_are_reported(put, prepare, part, tmp_path, monkeypatch):
     ("text", "line", "part"),
     [
         ("", 1, "no frontmatter"),
-        ("---\ndescription: x\nname: B\n---\n", 3, "its name is 'B'"),
+        ("---\ndescription: x\nname: B\n---\n", 3, "its name 'B' is invalid"),
         ("---\nname: a\n---\n", 1, "no description"),
         ("---\nname: a\ndescription: [\n---\n", 4, "not YAML"),
     ],
@@ -268,7 +268,7 @@ def test_a_uri_within_another_skill_is_an_error(put, source):
 
 def test_a_skill_file_that_disappears_briefly(put, monkeypatch):
     """If `SKILL.md` disappears briefly, the skill stays served and files next to it do not become recipes."""
-    monkeypatch.setattr(reloading, "collect", lambda: None)  # slow: a test process has millions of objects
+    monkeypatch.setattr(reloading, "free_unused_versions", lambda: None)  # slow with millions of objects
     file = put("a/SKILL.md", format_skill("a"))
     put("a/scripts/run.py", "raise RuntimeError")
     reloader = Reloader(str(put.folder), lambda _: None)
@@ -325,7 +325,7 @@ def test_fields_are_served_as_they_are_written(put):
 @pytest.mark.parametrize(
     ("folder", "name", "description", "message"),
     [
-        ("a", "b", "Do it, when asked.", "its name is 'b', but its folder is 'a'"),
+        ("a", "b", "Do it, when asked.", "its name is 'b', but its folder is called 'a'"),
         ("a", "a", f"Do it, when {'x' * 1024}", "its description has 1,036 characters"),
     ],
 )

@@ -125,7 +125,7 @@ class TestASkill:
     @pytest.mark.parametrize(
         ("options", "rule", "part"),
         [
-            ({"name": "Code Review"}, Rule.BAD_SKILL, "its name is 'Code Review'"),
+            ({"name": "Code Review"}, Rule.BAD_SKILL, "its name 'Code Review' is invalid"),
             ({"description": "x" * 1025}, Rule.BAD_SKILL, "1,025 characters"),
             ({"compatibility": "x" * 501}, Rule.BAD_SKILL, "501 characters"),
             ({"description": "half \ud800"}, Rule.BAD_SKILL, "an unpaired surrogate"),

@@ -184,7 +184,7 @@ def another() -> str:
     return ""
 
 
-FOR_TEXT = "write the intended type: str takes any text"
+FOR_TEXT = "write the intended type, such as str for any text"
 
 
 @pytest.mark.parametrize(

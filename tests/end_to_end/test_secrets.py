@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from promptkit import Arg, Image, PromptError, prompt, resource, user
 from promptkit.catalog import redaction
-from promptkit.catalog.redaction import HIDDEN, STRETCH, RecentSecrets, Redactor
+from promptkit.catalog.redaction import HIDDEN, WINDOW_LENGTH, RecentSecrets, Redactor
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
@@ -504,12 +504,12 @@ class TestRedactor:
     @given(LETTERS.filter(lambda text: len(text.strip()) > 3), LETTERS, LETTERS, st.data())
     def test_every_stretch_is_redacted(self, secret, before, after, data):
         """No eight consecutive characters of a secret remain, and a shorter secret is removed as a whole."""
-        start = data.draw(st.integers(0, max(len(secret) - STRETCH, 0)))
-        end = data.draw(st.integers(min(start + STRETCH, len(secret)), len(secret)))
+        start = data.draw(st.integers(0, max(len(secret) - WINDOW_LENGTH, 0)))
+        end = data.draw(st.integers(min(start + WINDOW_LENGTH, len(secret)), len(secret)))
 
         redacted = redactor(str, secret).redacted(f"{before}{secret[start:end]}{after}")
 
-        stretches = {secret[at : at + STRETCH] for at in range(max(1, len(secret) - STRETCH + 1))}
+        stretches = {secret[at : at + WINDOW_LENGTH] for at in range(max(1, len(secret) - WINDOW_LENGTH + 1))}
         assert [stretch for stretch in stretches if stretch.strip() and stretch in redacted] == []
 
     @given(st.text("xyz ", max_size=99))
@@ -789,9 +789,9 @@ class TestProcessOutput:
 
         rows = [row for row in output.splitlines() if words_in(row)]
         # Wrapped text can leave pieces that are shorter than the redacted stretches.
-        assert [row for row in rows if len(row.strip(" '\"(,)")) >= STRETCH] == []
+        assert [row for row in rows if len(row.strip(" '\"(,)")) >= WINDOW_LENGTH] == []
         assert NUMBER not in output
-        assert b64encode(VALUE.encode()).decode()[:STRETCH] not in output
+        assert b64encode(VALUE.encode()).decode()[:WINDOW_LENGTH] not in output
         for name in (
             "collected",
             "warned",
@@ -886,7 +886,7 @@ class TestRecentSecrets:
                 {f"key-{n}": f"{n:05}" * 200 for n in range(2000)},
                 {"a": {"b": ["x" * 99_999] * 99}},
             ):
-                redactor_ = Redactor.of_values(arguments, {"token": value}, read=read)
+                redactor_ = Redactor.of_values(arguments, {"token": value}, are_converted=read)
                 assert 0 < sum(map(len, redactor_.texts)) < 400_000
 
     def test_many_long_secrets(self):

@@ -71,5 +71,5 @@ def test_endless_prompt_is_stopped(serve, recipes, name):
     log = serving.log.read_text()
     assert f"promptkit: error {match[1]} in prompt '{name}':\nprompt '{name}' (" in log
     assert "more than 1,048,576 bytes, in" in log
-    assert "--max-reply lets a server send more" in log
+    assert "use --max-reply to raise a server's limit" in log
     assert growth < 24 * MIB

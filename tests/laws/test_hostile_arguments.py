@@ -273,7 +273,7 @@ class TestNames:
 
         assert (
             str(caught.value)
-            == f"unknown resource {uri[:200] + '...'!r}: a URI has at most 65,536 characters"
+            == f"unknown resource {uri[:200] + '...'!r}: a URI can have at most 65,536 characters"
         )
         assert "result" in Client(CATALOG).ask("resources/read", {"uri": "notes:///" + "n" * 65_527})
 

@@ -120,7 +120,7 @@ def test_other_metadata_is_ignored(tmp_path, cases):
 @pytest.mark.parametrize("request_", ["", " ", None, 5])
 def test_invalid_request(request_):
     """A request must be text."""
-    with pytest.raises(TypeError, match="pass what a user writes"):
+    with pytest.raises(TypeError, match="pass the text that a user writes"):
         make_skill("a", "b").case(request_)
 
 

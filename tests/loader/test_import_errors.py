@@ -229,7 +229,7 @@ class TestFiles:
         diagnostic = diagnose_recipe(source.format("text.md"))
 
         assert diagnostic.hint == (
-            f"it was looked up in {tmp_path}; if it belongs next to the recipe, in "
+            f"the file was looked up in {tmp_path}; if it belongs next to the recipe, in "
             f"{tmp_path / 'project/recipes'}, write Path(__file__).parent / 'text.md'"
         )
 

@@ -351,7 +351,7 @@ class TestOddFiles:
 
         (diagnostic,) = load(folder).diagnostics
 
-        assert diagnostic.hint == "rename the file: a module's name has no dot, as in a_b.py"
+        assert diagnostic.hint == "rename the file, as in a_b.py: module names cannot have dots"
 
     @pytest.mark.parametrize("target", ["", "notes.txt"])
     def test_non_python_target_is_not_imported(self, target, tmp_path, monkeypatch):
@@ -400,7 +400,7 @@ class TestBrokenRecipes:
                 "import sys\nsys.exit(3)",
                 2,
                 "recipe 'broken' cannot be imported: SystemExit: 3",
-                "do not exit while a recipe is imported",
+                "do not exit while a recipe is being imported",
                 id="exit",
             ),
         ],
@@ -686,7 +686,7 @@ class TestProject:
         loaded = load(target.format(recipes(folder=folder, hello=self.RECIPE)))
 
         assert (list_names(loaded), loaded.diagnostics) == (["hello"], ())
-        assert str(project / "mylib" / "util.py") in loaded.read
+        assert str(project / "mylib" / "util.py") in loaded.read_paths
         assert sys.path[-1] == str(project)
 
     def test_siblings_take_precedence(self, project, recipes):
@@ -770,7 +770,9 @@ class TestSuggestions:
 
         (diagnostic,) = compile(load("docs")).diagnostics
 
-        assert diagnostic.hint.startswith("pass 'src/prompts/', which has some, or decorate a function")
+        assert diagnostic.hint.startswith(
+            "pass 'src/prompts/', which contains recipes, or decorate a function"
+        )
 
     def test_nothing_is_suggested_without_recipes(self, tmp_path, monkeypatch):
         """Without any recipes nearby, nothing is suggested."""

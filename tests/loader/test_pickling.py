@@ -193,8 +193,8 @@ class TestPicklingErrors:
 
         assert self.catch_message(local) == (
             f"<prompt 'local' at {location}> cannot be pickled: other processes cannot find it by name "
-            f"in module {__name__!r}: define it at the top level of a module, with a different name from all "
-            "others there"
+            f"in module {__name__!r}: define it at the top level of a module, under a name that is unique in "
+            "the module"
         )
 
     def test_prompt_from_before_a_reload_cannot_be_pickled(self, folder, monkeypatch):
@@ -215,7 +215,7 @@ class TestPicklingErrors:
         (after,) = load(tmp_path).prompts
 
         assert round_trip(after) is after is not before
-        assert "its file was read again" in self.catch_message(before)
+        assert "its file has been read again since" in self.catch_message(before)
 
     def test_second_prompt_of_a_name_cannot_be_pickled(self, recipes, tmp_path, monkeypatch):
         """The second of two prompts with the same name cannot be pickled by that name."""
@@ -224,7 +224,7 @@ class TestPicklingErrors:
         first, second = load(str(recipes("shelf", twice=same + same[30:]))).prompts
 
         assert round_trip(first) is first
-        assert "with a different name from all others" in self.catch_message(second)
+        assert "under a name that is unique in the module" in self.catch_message(second)
 
 
 class TestMissingDeclarations:

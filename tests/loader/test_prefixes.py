@@ -154,7 +154,10 @@ class TestParsing:
             load(target)
 
         assert caught.value.target == target
-        assert f"{target.partition('=')[0]!r} is not a prefix: a prefix has 1 to 32" in caught.value.reason
+        assert (
+            f"{target.partition('=')[0]!r} is not a valid prefix: a prefix must have 1 to 32"
+            in caught.value.reason
+        )
 
     def test_missing_folder(self):
         """A missing folder with a prefix is reported like a missing folder without a prefix."""
@@ -269,7 +272,7 @@ class TestErrors:
         (diagnostic,) = catalog.diagnostics
         assert diagnostic.rule is Rule.BAD_NAME
         assert diagnostic.location.file == str(folder / "long.py")
-        assert diagnostic.message.endswith("with its prefix, the name has 65 characters, more than 64")
+        assert diagnostic.message.endswith("with its prefix, the name has 65 characters: the limit is 64")
         assert diagnostic.hint == "choose a shorter prefix than 'review', or rename the prompt"
 
     def test_equal_names(self, recipes):
@@ -320,7 +323,7 @@ class TestReload:
         """A function that reloads the targets, and returns the names of the prompts."""
         reloader = Reloader(two_folders, lambda _: None)
         assert list(reloader.load()) == ["ops-review", "review-review"]
-        assert reloader.watches
+        assert reloader.has_watched_files
         published = []
         reloader._publish, reloader.is_quiet = published.append, True  # without a thread that watches
 

@@ -179,7 +179,7 @@ class TestSubfolders:
         ("files", "file", "hint"),
         [
             (["x.py", "x/__init__.py"], "x.py", "correct the line; the other recipes are still served"),
-            (["v1.2/y.py"], "v1.2/y.py", "rename the folder: a module's name has no dot, as in 'v1_2'"),
+            (["v1.2/y.py"], "v1.2/y.py", "rename the folder, as in 'v1_2': module names cannot have dots"),
         ],
     )
     def test_hint_for_a_name_that_cannot_be_imported(self, write_file, files, file, hint):
@@ -266,7 +266,7 @@ class TestUnservedPrompts:
             str(path),
             3,
         )
-        assert diagnostic.message.startswith(f"{function!r} is not served: {path.name} is ")
+        assert diagnostic.message.startswith(f"{function!r} is not served: {path.name} ")
         assert diagnostic.hint == "rename the file, or move its prompts to another file"
         assert (catalog.healthy, sorted(catalog)) == (True, ["other", "review"])
 
@@ -284,7 +284,7 @@ class TestUnservedPrompts:
 
         (diagnostic,) = load(write_file.folder).diagnostics
 
-        assert diagnostic.message == "'one' is not served: conftest.py is a pytest file by its name"
+        assert diagnostic.message == "'one' is not served: conftest.py has the name of a pytest file"
 
     @pytest.mark.parametrize("definition", ["def test_it()", "class TestIt", "async def test_it()"])
     def test_file_with_tests_is_not_reported(self, write_file, definition):

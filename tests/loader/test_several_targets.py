@@ -187,7 +187,7 @@ class TestRejectedTargets:
         (diagnostic,) = compile(load([first, second])).diagnostics
 
         assert diagnostic.message.endswith(
-            "ImportError: 'words' is next to the recipes of two targets: write 'from . import words'"
+            "ImportError: two targets have a module 'words' next to recipes: write 'from . import words'"
         )
 
 

@@ -40,8 +40,8 @@ def slow():
     \"""Say that it is done.\"""
     return "Done."
 """
-EXPECTED_REPORT = "recipes/slow.py has", "recipes/slow.py", "4"
-REPORT = re.compile(r"promptkit: (.*) been importing for \d+ s, now at (.*slow.py):(\d+)")
+EXPECTED_REPORT = "recipes/slow.py", "recipes/slow.py", "4"
+REPORT = re.compile(r"promptkit: importing (.*) has taken \d+ s so far, now at (.*slow.py):(\d+)")
 
 
 def parse_reports(lines, folder):
@@ -117,7 +117,7 @@ def test_report_for_a_module_names_its_file(run_command, tmp_path):
     out, stderr_lines = run_command("list", "recipes.slow", slow=SLOW)
 
     assert "slow" in out
-    assert parse_reports(stderr_lines, tmp_path) == [("the recipes have", "recipes/slow.py", "4")]
+    assert parse_reports(stderr_lines, tmp_path) == [("the recipes", "recipes/slow.py", "4")]
 
 
 def test_report_for_a_helper_names_its_line(run_command, tmp_path):
@@ -126,7 +126,7 @@ def test_report_for_a_helper_names_its_line(run_command, tmp_path):
         "list", _slow="import sys\nsys.reported.wait(30)\n", reads=f"from . import _slow\n{QUICK}"
     )
 
-    assert parse_reports(stderr_lines, tmp_path) == [("recipes/reads.py has", "recipes/_slow.py", "2")]
+    assert parse_reports(stderr_lines, tmp_path) == [("recipes/reads.py", "recipes/_slow.py", "2")]
 
 
 #: A recipe whose prompt returns the names of the threads in its process.

@@ -146,7 +146,7 @@ from promptkit.loader import watching
 next(watching.changes_in([{str(tmp_path)!r}], Event(), watching.Debounce(quiet=10, every=50)))
 print(sorted({{"watchfiles", "anyio", "logging", "multiprocessing"}} & sys.modules.keys()))
 import watchfiles
-print(watchfiles.main.RustNotify is watching._backend())
+print(watchfiles.main.RustNotify is watching._load_backend())
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
@@ -159,4 +159,4 @@ def test_error_names_the_missing_backend(monkeypatch):
     monkeypatch.setattr(watching, "find_spec", lambda _: None)
 
     with pytest.raises(ModuleNotFoundError, match=r"No module named 'watchfiles\._rust_notify'"):
-        watching._backend()
+        watching._load_backend()

@@ -116,7 +116,7 @@ class TestCasesTab:
         """If a case renders although it should be rejected, the mismatch is reported at the case."""
         preview = serve_preview(review=REVIEW + 'review.case("wrong", "x").refused("code")\n')
 
-        assert ", but it renders" in extract_text(render_tab(preview, "cases"))
+        assert ", but it succeeds" in extract_text(render_tab(preview, "cases"))
 
     def test_form_is_copied_as_a_case(self, serve_preview, recipes):
         """The copied line, saved next to the prompt, defines a case with the form's values."""

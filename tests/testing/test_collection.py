@@ -230,7 +230,7 @@ class TestCases:
         ]
         output = result.stdout.str()
         assert "prompt 'review': the case 'empty' is rejected: the code is empty" in output
-        assert "the case 'full' should be rejected with 'is empty', but it renders" in output
+        assert "the case 'full' should be rejected with 'is empty', but it succeeds" in output
         assert "parameter 'code' takes str, not an int (3)" in output
 
     def test_snapshots_of_cases(self, project, run, pytester):
