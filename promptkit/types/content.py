@@ -1,4 +1,4 @@
-"""Arguments with content: conversations, images and audio."""
+"""Arguments that contain content: conversations, messages, images and audio."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -23,29 +23,29 @@ from promptkit.types.scalar_parsers import BASE64
 
 class Surrogate(Struct, frozen=True):
     """
-    A type that is read in place of another, and the conversions between them.
+    A type that is parsed in place of another type, and the conversions between the two.
 
     Args:
         model:
-            The type that is read.
+            The type to parse first.
 
         build:
-            Converts a value of *model* to the original type. Raises `ConversionError` for every invalid part.
+            Converts a value of *model* to the original type. Raises `ConversionError` for invalid values.
 
         dump:
-            Converts a value to JSON.
+            Converts a value of the original type to JSON-compatible data.
 
         schema:
-            The JSON Schema of the input of *build*, with its own ``$defs``.
+            The JSON Schema of the values that *build* accepts, with its own ``$defs``.
 
         expected:
-            A short description of the input of *build*, for the end of a sentence.
+            A short description of the values that *build* accepts, to be used at the end of a sentence.
 
         example:
-            An example in JSON; None if there is none.
+            An example as JSON-compatible data; None if there is none.
 
         values:
-            All valid strings, if there are few.
+            All valid strings, if there are only a few; otherwise empty.
     """
 
     model: Any
@@ -57,7 +57,7 @@ class Surrogate(Struct, frozen=True):
     values: tuple[str, ...] = ()
 
 
-# The wire format. These classes have no docstrings. Their fields are in the order of the specification:
+# The wire format. These classes have no docstrings. Their fields are in the specification's order:
 # https://modelcontextprotocol.io/specification/2025-11-25/schema#contentblock
 
 
@@ -102,7 +102,7 @@ class _SentTurn(_Sent):
 
 class _BlockKind(Struct, frozen=True):
     """
-    A kind of content: its class, and the names of the fields that both the class and a `_SentBlock` have.
+    A kind of content: its class, and the names of the fields that the class shares with a `_SentBlock`.
     """
 
     make: Callable[..., Content]
@@ -129,14 +129,14 @@ def _workflow(turns: list[_SentTurn]) -> Workflow:
 
 
 def _turn_workflow(turn: _SentTurn) -> Workflow:
-    """Return a turn as a workflow; a turn with the role system becomes a system part."""
+    """Convert a turn to a workflow. A turn with the role ``"system"`` becomes a system part."""
     if turn.role != "system":
         return make_workflow(tuple(_messages(turn)))
     blocks = [block for block in _blocks(turn.content) if to_block(block) is not None]
     texts = [block for block in blocks if isinstance(block, Text)]
     if len(texts) < len(blocks):
         raise ConversionError(
-            path=".content", reason="has content other than text, but a system part is text"
+            path=".content", reason="has content other than text, but system parts must be text"
         )
     try:
         return system(*texts)
@@ -147,13 +147,13 @@ def _turn_workflow(turn: _SentTurn) -> Workflow:
 def _message(turn: _SentTurn) -> Message:
     messages = _messages(turn)
     if len(messages) != 1:
-        reason = "has no content" if not messages else "has several blocks, but a message has only one"
+        reason = "has no content" if not messages else "has several blocks, but a message can have only one"
         raise ConversionError(path=".content", reason=reason)
     return messages[0]
 
 
 def _messages(turn: _SentTurn) -> list[Message]:
-    """Return a message for each block of a turn. Blank text is omitted, as by `user`."""
+    """Return one message for each block of a turn, omitting blank text as `user` does."""
     role = _role(turn.role)
     return [message_of(role, block) for block in _blocks(turn.content) if to_block(block) is not None]
 
@@ -179,7 +179,7 @@ def _blocks(content: str | _SentBlock | list[_SentBlock]) -> Iterator[Content]:
 
 
 def content_of(block: Mapping[str, Any]) -> Content:
-    """Convert a content block from its wire format."""
+    """Convert a content block in wire format to content."""
     return _content(convert(block, _SentBlock), "")
 
 
@@ -223,7 +223,7 @@ def _sent_annotations(content: Content) -> _SentAnnotations:
 
 
 def _media_surrogate(media_type: type[Image | Audio]) -> Surrogate:
-    """Return the surrogate of images or audio."""
+    """Return the surrogate for `Image` or `Audio`, which is bytes."""
 
     def build(data: bytes) -> Image | Audio:
         try:
@@ -239,7 +239,7 @@ def _media_surrogate(media_type: type[Image | Audio]) -> Surrogate:
 _TEXT: Final = {"type": "string"}
 _BASE64: Final = {"type": "string", "contentEncoding": "base64"}
 
-#: Some fields of a block are omitted, because models read this schema and every word costs tokens.
+#: Less important fields of a block are left out, because models read this schema and every word costs tokens.
 _BLOCK_SCHEMA: Final = {
     "type": "object",
     "properties": {
@@ -269,7 +269,7 @@ def _turn_schema(*roles: str) -> dict[str, Any]:
 _TURN_SCHEMA: Final = _turn_schema(*get_args(Role))
 _TURN_EXAMPLE: Final = {"role": "user", "content": "text"}
 
-#: promptkit's classes that can be arguments.
+#: Surrogates for promptkit's classes that can be the types of arguments.
 SURROGATES: Final[Mapping[type, Surrogate]] = {
     Workflow: Surrogate(
         list[_SentTurn],

@@ -1,7 +1,7 @@
 """
-Readers, which convert the text of one argument to a value of its type.
+Selection of the reader for a type, which converts the text of an argument to a value of the type.
 
-Arguments are strings in the protocol. Each parameter gets its reader when it is compiled.
+Arguments are strings in the protocol. Each parameter gets its reader when its prompt is compiled.
 """
 
 import re
@@ -42,7 +42,7 @@ from promptkit.types.unstructuring import text_of
 
 
 def reader_of(annotation: Any) -> Reader | None:
-    """Return the reader of a type; None if the type is not supported."""
+    """Return the reader for a type; None if the type is not supported."""
     annotation = plain(annotation)
     if isinstance(annotation, type) and annotation in SCALARS:
         return SCALARS[annotation]
@@ -54,10 +54,10 @@ def reader_of(annotation: Any) -> Reader | None:
 
 def _union_reader(annotation: Any) -> Reader | None:
     """
-    Return a reader for the first matching member of a union.
+    Return a reader that converts a value to the first matching member of a union.
 
-    If text is a member of the union, another member matches only if its value is written as the same text, so
-    that 007 remains text.
+    If the union includes text, another member matches only if converting its value back gives the same text.
+    Therefore, ``007`` remains text.
     """
     members = sorted(members_of(annotation), key=_is_text)
     readers = [reader for member in members if (reader := reader_of(member)) is not None]
@@ -77,7 +77,7 @@ def _is_text(annotation: Any) -> bool:
 
 
 def _combine_readers(readers: list[Reader], *, takes_text: bool) -> Reader:
-    """Combine the readers of the members of a union."""
+    """Combine the readers for the members of a union."""
 
     def read(value: Any) -> Any:
         errors = []
@@ -106,28 +106,28 @@ def _combine_readers(readers: list[Reader], *, takes_text: bool) -> Reader:
 
 def _is_round_trip(result: Any, value: Any) -> bool:
     """
-    Return whether *result*, which was read from *value*, is written as the same text.
+    Return whether converting *result* back to text gives *value*, the text that it was converted from.
 
-    For JSON, and for values other than text, always return True.
+    If *value* is JSON or is not text, always return True.
     """
     is_json = isinstance(value, str) and value.lstrip().startswith(("[", "{"))
     return is_json or not isinstance(value, str) or text_of(result) == value
 
 
-#: The strings that mean null.
+#: The strings that are read as null.
 _NULLS: Final = ("null", "None")
 
 
 class _NullableReader(Struct, frozen=True):
     """
-    A function that reads a value of a type, or null. Unlike closures, the readers of equal types are equal.
+    A callable that reads a value of a type, or null. Unlike closures, instances for equal types are equal.
 
     Args:
         read:
             Reads a value of the type.
 
         takes_text:
-            Whether the type includes text, so that the strings for null are ordinary text.
+            Whether the type includes text. If so, the strings for null are treated as ordinary text.
     """
 
     read: Read
@@ -145,7 +145,7 @@ class _NullableReader(Struct, frozen=True):
 
 
 def _constrained_reader(annotation: Any) -> Reader | None:
-    """Return a reader of ``Annotated[T, msgspec.Meta(...)]``."""
+    """Return a reader for ``Annotated[T, msgspec.Meta(...)]``."""
     inner = reader_of(annotation.__origin__)
     if inner is None:
         return None
@@ -168,7 +168,7 @@ def _constrained_reader(annotation: Any) -> Reader | None:
 
 
 def _surrogate_reader(annotation: Any) -> Reader | None:
-    """Return a reader that reads the surrogate of a type and converts the result."""
+    """Return a reader that reads a type's surrogate and converts the result to the type."""
     surrogate: Any = surrogate_of(annotation)
     inner = reader_of(surrogate.model) or _json_reader(surrogate.model)
     if inner is None:
@@ -183,7 +183,7 @@ def _surrogate_reader(annotation: Any) -> Reader | None:
 
 
 def _list_reader(annotation: Any) -> Reader | None:
-    """Return a reader of a list, set or variable-length tuple, from a JSON array or separated values."""
+    """Return a reader for a list, set or variable-length tuple, given as a JSON array or separated values."""
     make: Any = SEQUENCES[get_origin(annotation)]
     item = get_args(annotation)[0]
     member = reader_of(item)
@@ -199,7 +199,7 @@ def _list_reader(annotation: Any) -> Reader | None:
 
 
 def _list_read(member: Reader, make: Callable[[list[Any]], Any], *, one_per_line: bool) -> Read:
-    """Return a function that reads every item with *member*, and raises all errors together."""
+    """Return a function that reads each item with *member*, and raises the errors of all items together."""
 
     def read_item(item: Any) -> Any:
         try:
@@ -227,7 +227,7 @@ def _list_read(member: Reader, make: Callable[[list[Any]], Any], *, one_per_line
 
 
 def split_list(text: str, *, one_per_line: bool) -> Any:
-    """Split the text of a list into items: a JSON array, lines, or values separated by commas."""
+    """Split the text of a list into its items. It can be a JSON array, lines, or comma-separated values."""
     if text.lstrip().startswith("["):
         return _decode(text)
     items = text.splitlines() if one_per_line or "\n" in text.strip() else text.split(",")
@@ -239,7 +239,7 @@ def _decode(text: str) -> Any:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         if not text.lstrip().startswith(("[", "{")):
-            raise ConversionError from None  # the text is not meant as JSON
+            raise ConversionError from None  # the text was not meant to be JSON
         raise unreadable_json_error(text, error) from None
 
 
@@ -248,23 +248,23 @@ _READABLE: Final = "valid JSON"
 #: msgspec's error message for malformed JSON, with the byte offset.
 _MALFORMED: Final = r"JSON is malformed: (.*) \(byte (\d+)\)"
 
-#: An escaped lone surrogate, which msgspec reports as an early end of the input.
+#: An escaped lone surrogate, which msgspec reports as truncated input.
 _LONE_SURROGATE: Final = r"(?i)\\u(?:d[89ab]..(?!\\ud[c-f])|(?<!\\ud[89ab]..\\u)d[c-f])"
 
 
 def unreadable_json_error(text: str, error: Exception, start: int = 0) -> ConversionError:
     """
-    Return the error for JSON that cannot be read, with the reason and the location.
+    Return an error that describes why JSON cannot be decoded, and where the problem is.
 
     Args:
         text:
             A string that ends with the JSON.
 
         error:
-            msgspec's error.
+            The exception that msgspec raised.
 
         start:
-            The position of the JSON in *text*.
+            The index in *text* at which the JSON starts.
     """
     if isinstance(error, RecursionError):
         return ConversionError(_READABLE, reason="is nested too deeply")
@@ -282,13 +282,13 @@ def unreadable_json_error(text: str, error: Exception, start: int = 0) -> Conver
 
 
 def _json_read(annotation: Any) -> Read:
-    """Return a function that converts JSON, either text or decoded."""
+    """Return a function that converts JSON to a type. The JSON can be text, or already decoded."""
     structure = structurer(annotation)
     return lambda value: structure(_decode(value) if isinstance(value, str) else value)
 
 
 def _json_reader(annotation: Any) -> Reader | None:
-    """Return a reader of a composite type, whose values are written as JSON; None if it is unsupported."""
+    """Return a reader for a composite type, whose values are written as JSON; None if it is not supported."""
     try:
         if not _is_readable(annotation, frozenset()):
             return None
@@ -299,7 +299,7 @@ def _json_reader(annotation: Any) -> Reader | None:
 
 
 def _is_supported(annotation: Any) -> bool:
-    """Return whether msgspec supports a type, with its constraints."""
+    """Return whether msgspec supports a type with its constraints."""
     try:
         msgspec.json.Decoder(annotation)
     except TypeError:
@@ -334,8 +334,8 @@ def _can_be_key(annotation: Any) -> bool:
     return kind is Any or is_literal(kind) or is_enum(kind)
 
 
-#: Predicates of types with parts or alternatives, and factories of their readers. The first match counts, but
-#: its factory can still return None.
+#: Predicates for types with parts or alternatives, and factories for their readers. The first match is used,
+#: even if its factory returns None.
 _FACTORIES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader | None]], ...]] = (
     (is_constrained, _constrained_reader),
     (is_enum, enum_reader),

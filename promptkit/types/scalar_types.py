@@ -1,7 +1,7 @@
 """
-Scalar types: a `ScalarType` for each type whose values have no parts.
+Scalar types, whose values have no parts.
 
-A new scalar type is one entry in `SCALARS`. `register_type` adds authors' own types.
+To support a new scalar type, add an entry to `SCALARS`. Authors add their own types with `register_type`.
 """
 
 import sys
@@ -22,38 +22,41 @@ from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import Constraints, constrained
 from promptkit.types.scalar_parsers import Read, text_parser
 
-#: Converts a JSON value to a type with its constraints. Raises `ConversionError`, or an error of msgspec.
+#: A function that converts a JSON value to a type with its constraints. For invalid values, it raises
+#: `ConversionError` or an error of msgspec.
 Convert: TypeAlias = Callable[[Any, Any], Any]
 
 Schema: TypeAlias = Mapping[str, Any]
 
-#: Either constant, or derived from the constraints of a type.
+#: A constant, or a function that computes the value from a type's constraints.
 Words: TypeAlias = str | Callable[[Constraints], str]
 Facets: TypeAlias = Schema | Callable[[Constraints], Schema]
 
 
 class Reader(Struct, frozen=True):
     """
-    The conversion of one argument to values of a type.
+    The conversion of arguments to values of a type, and how to describe those arguments.
 
     Args:
         read:
-            Converts text or a JSON value from a client to a value of the type.
+            Converts a client's text or JSON value to a value of the type.
 
         expected:
-            A short description of the input of *read*, for the end of a sentence: ``a whole number``.
+            A short description of the values that *read* accepts, to be used at the end of a sentence:
+            ``a whole number``.
 
         hint:
-            The same for an argument's description; ``""`` if the description needs none.
+            A description of the values that *read* accepts, to be added to an argument's description; ``""``
+            if the argument needs none.
 
         values:
-            All valid strings, if there are few. Completion offers them.
+            All valid strings, if there are only a few. Completion offers them.
 
         meanings:
-            The meanings of those of *values* that have one.
+            The meanings of *values*, keyed by value. Values without a meaning are omitted.
 
         is_json:
-            Whether people have to write JSON.
+            Whether users must write JSON.
 
         is_several:
             Whether one string can contain several values.
@@ -69,34 +72,34 @@ class Reader(Struct, frozen=True):
 
 
 class ScalarType(Reader, frozen=True, kw_only=True):
-    """A scalar type. Attributes that depend on constraints can be functions of them."""
+    """A scalar type. An attribute that depends on a type's constraints can be a function of them."""
 
-    #: Converts a JSON value inside a larger one. It accepts the values of *schema*, while *read* also accepts
-    #: what people write.
+    #: Converts a JSON value that is part of a larger one. It accepts the values that *schema* allows, while
+    #: *read* also accepts what people write.
     convert: Convert = msgspec.convert
-    #: A short description of the input of *convert*; None if *expected* describes it.
+    #: A short description of the values that *convert* accepts; None if *expected* describes them.
     described: Words | None = None
-    #: An example in JSON.
+    #: An example as JSON-compatible data.
     example: Any = "text"
-    #: The JSON Schema of the input of *convert*.
+    #: The JSON Schema of the values that *convert* accepts.
     schema: Schema
-    #: Keywords that constraints add to *schema*, except bounds of numbers and text.
+    #: Keywords that constraints add to *schema*, other than the limits of numbers and text.
     facets: Facets = {}
-    #: The JSON Schema of the type as the key of an object; None if the type cannot be a key.
+    #: The JSON Schema of the keys of objects whose keys have this type; None if the type cannot be a key.
     key_schema: Facets | None = None
     #: Converts the key of a JSON object to a value.
     convert_key: Convert = parsing.convert_key
     #: Converts a value to text that *read* accepts.
     write: Callable[[Any], str] = str
-    #: Converts a value to text for descriptions; None if *write* does.
+    #: Converts a value to text for descriptions; None to use *write*.
     show: Callable[[Any], str] | None = None
-    #: Whether descriptions show several values separated by commas instead of JSON.
+    #: Whether descriptions show several values as a comma-separated list instead of JSON.
     is_inline: bool = True
     #: Whether people write several values on separate lines, because a value can contain commas.
     one_per_line: bool = False
 
     def describe(self, limits: Constraints) -> str:
-        """Describe the input of `convert` with its constraints."""
+        """Describe the values that `convert` accepts for a type with these constraints."""
         words = self.expected if self.described is None else self.described
         return words(limits) if callable(words) else words
 
@@ -105,11 +108,11 @@ class ScalarType(Reader, frozen=True, kw_only=True):
         return self.example(limits) if callable(self.example) else self.example
 
     def facets_of(self, limits: Constraints) -> Schema:
-        """Return the keywords that the constraints add to the schema of this type."""
+        """Return the keywords that the constraints add to this type's schema."""
         return self.facets(limits) if callable(self.facets) else self.facets
 
     def key_schema_of(self, limits: Constraints) -> Schema:
-        """Return the JSON Schema of a key with its constraints."""
+        """Return the JSON Schema of a key that has the constraints."""
         return self.key_schema(limits) if callable(self.key_schema) else self.key_schema or {}
 
 
@@ -117,7 +120,7 @@ def text_scalar(
     read: Callable[[str], Any], *, expected: str, schema: Schema, write: Callable[[Any], str] = str
 ) -> ScalarType:
     """
-    Return the `ScalarType` of a type that msgspec does not support. Its values are text, in JSON as well.
+    Return the `ScalarType` for a type that msgspec does not support and whose values are strings in JSON.
     """
 
     def checked(value: Any, _: Any = None) -> Any:
@@ -141,14 +144,14 @@ def text_scalar(
 
 
 def _build_scalar(read: Read, expected: str, **attributes: Any) -> ScalarType:
-    """Return the `ScalarType` of a type whose hint equals *expected*."""
+    """Return the `ScalarType` for a type whose hint is the same as *expected*."""
     return ScalarType(read, expected, expected, **attributes)
 
 
 _NUMBER: Final = "a number"
 _INTEGER: Final = "a whole number"
 
-#: The scalar types, built in and registered.
+#: The built-in and registered scalar types.
 SCALARS: Final[dict[type, ScalarType]] = {
     str: ScalarType(
         parsing.parse_text,
@@ -238,14 +241,16 @@ SCALARS: Final[dict[type, ScalarType]] = {
         write=parsing.duration_text,
         described="a duration, as in PT1H30M for 1h 30m",
         example="PT1H30M",
-        schema={"type": "string", "pattern": parsing.DURATION},  # with the format, some clients send years
+        # Without the format "duration", because it makes some clients send years.
+        schema={"type": "string", "pattern": parsing.DURATION},
         is_inline=False,
     ),
     UUID: _build_scalar(
         text_parser(UUID),
         "a UUID",
         example="12345678-1234-5678-1234-567812345678",
-        schema={"type": "string", "pattern": parsing.UUID_TEXT},  # with the format, some want version 4
+        # Without the format "uuid", because some clients then accept only version 4.
+        schema={"type": "string", "pattern": parsing.UUID_TEXT},
         key_schema={"pattern": parsing.UUID_TEXT},
         is_inline=False,
     ),
@@ -260,13 +265,13 @@ _BUILT_IN: Final = frozenset(SCALARS)
 
 
 def scalar_of(annotation: Any) -> ScalarType | None:
-    """Return the `ScalarType` of a type, with or without constraints; None if it is not a scalar type."""
+    """Return the `ScalarType` for a type, with or without constraints; None if it is not a scalar type."""
     kind, _ = constrained(annotation)
     return SCALARS.get(kind) if isinstance(kind, type) else None
 
 
 def scalar_of_value(value: Any) -> ScalarType | None:
-    """Return the `ScalarType` of the type of *value*, or of its nearest base class; None if there is none."""
+    """Return the `ScalarType` for the type of *value* or its nearest base class; None if there is none."""
     return next((SCALARS[kind] for kind in type(value).__mro__ if kind in SCALARS), None)
 
 
@@ -279,30 +284,32 @@ def register_type(
     write: Callable[[Any], str] = str,
 ) -> None:
     """
-    Register a type for parameters and for parts of their values.
+    Register a type, so that parameters, and parts of their values, can have it.
 
     Args:
         kind:
-            The type. Built-in types, such as `int` and `date`, cannot be replaced.
+            The type. Types that promptkit supports already, such as `int` and `date`, cannot be replaced:
+            registering them has no effect.
 
         read:
-            Converts text to a value; raises an exception for invalid text.
+            A function that converts text to a value, and raises an exception for invalid text.
 
         expected:
-            A short description of valid text, for the end of a sentence: ``an amount, as in 3 EUR``.
+            A short description of valid text, to be used at the end of a sentence:
+            ``an amount, as in 3 EUR``.
 
         schema:
-            The JSON Schema of the text. The default is any string.
+            The JSON Schema of the text. By default, any string is valid.
 
         write:
-            Converts a value to text that *read* accepts.
+            A function that converts a value to text that *read* accepts.
     """
     if kind not in _BUILT_IN:
         SCALARS[kind] = text_scalar(read, expected=expected, schema=schema or {"type": "string"}, write=write)
 
 
 def remove_replaced_types() -> None:
-    """Remove registered classes that a reload of their module has replaced."""
+    """Remove registered classes that were replaced when their module was reloaded."""
     for kind in list(SCALARS):
         current: Any = sys.modules.get(kind.__module__)
         for name in kind.__qualname__.split("."):

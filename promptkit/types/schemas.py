@@ -1,13 +1,13 @@
 """
-The JSON Schema of a type, in the subset that clients convert for their models.
+Generation of JSON Schemas for types, in the subset of JSON Schema that clients can convert for their models.
 
-The rules are those of the most limited converters:
+The rules follow the most limited of these clients:
 
-- Choices have a ``type``, are in the author's order, and form an ``anyOf`` if they have several types.
-- Nested types are inlined. Only recursive classes are references.
-- Arrays have one schema for all items, and the number of items, but no schema per position.
-- ``type`` is a string, objects allow additional members, and patterns have no lookaround.
-- Formats are also described in words, wherever a value has a name.
+- Choices have a ``type`` and are in the author's order. If they have several types, they form an ``anyOf``.
+- Nested types are inlined. Only recursive classes are referenced.
+- An array has one schema for all items and limits on their number, but no schema per position.
+- ``type`` is always a string, objects allow additional members, and patterns do not use lookaround.
+- The format of a value that has a name is also described in words.
 """
 
 import inspect
@@ -45,10 +45,10 @@ Schema: TypeAlias = dict[str, Any]
 
 class Definitions(Struct):
     """
-    The ``$defs`` of a schema: recursive classes.
+    The ``$defs`` of a schema, which contain recursive classes, and the options of the schema.
 
-    With *places*, arrays have a schema per position. With *brief*, descriptions do not repeat an outline.
-    Without *docstrings*, the docstrings of classes are not used as descriptions.
+    If *places* is true, arrays have a schema for each position. If *brief* is true, descriptions do not
+    repeat what an outline shows. If *docstrings* is false, classes' docstrings are not used as descriptions.
     """
 
     schemas: dict[str, Schema]
@@ -58,15 +58,15 @@ class Definitions(Struct):
     _names: dict[Any, str] = {}
 
     def has(self, kind: Any) -> bool:
-        """Return whether there is a reference to a class."""
+        """Return whether a class has a definition, or has been referenced."""
         return kind in self._names
 
     def refer(self, kind: Any, label: str = "") -> Schema:
-        """Return a reference to a class, or to a definition with a label."""
+        """Return a reference to the definition of *kind*. Its name is derived from *label*, if given."""
         return {"$ref": f"#/$defs/{self.name(kind, label)}"}
 
     def name(self, kind: Any, label: str = "") -> str:
-        """Return the name of a definition."""
+        """Return the name of the definition of *kind*, choosing an unused name on the first call."""
         if kind not in self._names:
             name = re.sub(r"\W+", "_", label or getattr(kind, "__name__", str(kind)))
             while name in self._names.values():
@@ -76,11 +76,11 @@ class Definitions(Struct):
 
 
 def schema_of_surrogate(surrogate: Surrogate, definitions: Definitions) -> Schema:
-    """Return the schema of a surrogate, with its own definitions inlined unless they are recursive."""
+    """Return the schema of a surrogate. Its own definitions are inlined unless they are recursive."""
     defined = surrogate.schema.get("$defs", {})
 
     def without_docstring(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the schema of a class without the description, which is the docstring."""
+        """Remove the description from the schema of a class, which is its docstring, if it is not wanted."""
         is_class = not definitions.docstrings and not schema.keys().isdisjoint(("properties", "enum"))
         return {key: part for key, part in schema.items() if key != "description"} if is_class else schema
 
@@ -92,7 +92,7 @@ def schema_of_surrogate(surrogate: Surrogate, definitions: Definitions) -> Schem
         inlined = {key: inline_references(part, ancestors) for key, part in node.items()}
         if inlined.get("additionalProperties") is False:
             del inlined["additionalProperties"]
-        # A member of an object can have the name "$ref", too.
+        # "$ref" can also be the name of an object's member.
         return (
             inlined | resolve_reference(inlined.pop("$ref"), ancestors)
             if isinstance(inlined.get("$ref"), str)
@@ -117,7 +117,7 @@ def schema_of_surrogate(surrogate: Surrogate, definitions: Definitions) -> Schem
 #: JSON types by Python type.
 _JSON_TYPES: Final = {NoneType: "null", bool: "boolean", int: "integer", float: "number", str: "string"}
 
-#: Keywords for the constraints of numbers and text, except lengths.
+#: The JSON Schema keywords for the constraints of numbers and text, other than lengths.
 _BOUNDS: Final = {
     "ge": "minimum",
     "gt": "exclusiveMinimum",
@@ -127,7 +127,8 @@ _BOUNDS: Final = {
     "pattern": "pattern",
 }
 
-#: Syntax that some regular expression engines lack: lookaround, backreferences, named groups and anchors.
+#: Syntax that some regular expression engines do not support: lookaround, backreferences, named groups, and
+#: the anchors of Python.
 _UNPORTABLE: Final = re.compile(r"\(\?[^:]|\\[1-9AZ]")
 
 _NULL: Final = {"type": "null"}
@@ -135,21 +136,24 @@ _NULL: Final = {"type": "null"}
 
 def type_schema(annotation: Any, definitions: Definitions) -> tuple[Schema, str]:
     """
-    Return the schema of a type, and a description of the format, which is ``""`` if the type needs none.
+    Return the schema of a type, and a description of its format; ``""`` if the format needs no description.
 
     Args:
         annotation:
             A type that promptkit supports.
 
         definitions:
-            Receives the definitions that the schema refers to.
+            The definitions of the schema. Definitions to which the schema refers are added to it.
     """
     return _Writer(definitions, frozenset()).schema(annotation), _describe_format(annotation)
 
 
 def add_description(schema: Schema, words: str) -> Schema:
     """
-    Return *schema* with a description. An optional type also gets it inside, where some clients look.
+    Return *schema* with a description.
+
+    The description of an optional type is also put into its member that is not null, where some clients
+    expect it.
     """
     if not words:
         return schema
@@ -161,12 +165,12 @@ def add_description(schema: Schema, words: str) -> Schema:
 
 
 def _describe_format(annotation: Any) -> str:
-    """Describe the format of a type; return ``""`` if its JSON types are enough."""
+    """Describe the format of a type; return ``""`` if its JSON types describe it fully."""
     return expected_of(annotation, with_meanings=True) if _has_format(annotation) else ""
 
 
 def _meanings(annotation: Any) -> Iterator[str]:
-    """Yield a description of each enumeration that has meanings for its members, in a type and its parts."""
+    """Yield a description of each enumeration in a type whose members have meanings."""
     kind, _ = constrained(annotation)
     if is_enum(kind) and meanings_of(kind):
         yield expected_of(kind, with_meanings=True)
@@ -175,13 +179,13 @@ def _meanings(annotation: Any) -> Iterator[str]:
 
 
 def _has_format(annotation: Any) -> bool:
-    """Return whether a type has a format that its JSON types alone do not describe."""
+    """Return whether a type has a format that its JSON types alone do not fully describe."""
     kind, limits = constrained(annotation)
     arguments = get_args(kind)
     if (scalar := scalar_of(kind)) is not None:
         has_format = {**scalar.schema, **_bounds(kind, limits), **scalar.facets_of(limits)}.keys() != {"type"}
     elif (surrogate := surrogate_of(kind)) is not None:
-        has_format = surrogate.schema.get("type") == "string"  # if it has parts, the schema describes them
+        has_format = surrogate.schema.get("type") == "string"  # any parts are described by the schema
     elif is_literal(kind) or is_enum(kind):
         choices = [*(arguments or kind)]
         is_plain = all(isinstance(value, str | None) for value in map(json_of, choices))
@@ -196,7 +200,7 @@ def _has_format(annotation: Any) -> bool:
 
 
 class _Writer(Struct):
-    """A writer of schemas for types inside the classes *ancestors*."""
+    """A generator of schemas for types that are nested inside the classes *ancestors*."""
 
     definitions: Definitions
     ancestors: frozenset[Any]
@@ -244,7 +248,7 @@ class _Writer(Struct):
         return {"type": "object", **names, "additionalProperties": values, **_length(limits, "Properties")}
 
     def _record(self, kind: Any) -> Schema:
-        """Return the schema of a class, or a reference to it if it is recursive."""
+        """Return the schema of a class, or a reference to its definition if the class is recursive."""
         definitions = self.definitions
         if kind in self.ancestors or definitions.has(kind):
             return definitions.refer(kind)
@@ -264,7 +268,7 @@ class _Writer(Struct):
 
     def _fixed_array(self, items: Sequence[Schema], minimum: int) -> Schema:
         """
-        Return the schema of an array that has one item for each of *items*, of which *minimum* are required.
+        Return the schema of an array with one item for each of *items*. The first *minimum* are required.
         """
         prefix = {"prefixItems": items, "items": False}
         items_schema = prefix if self.definitions.places else {"items": _combine_schemas(items)}
@@ -282,7 +286,9 @@ class _Writer(Struct):
 
     def _member_schema(self, annotation: Any) -> Schema:
         """
-        Return a member's schema, with a description of the format, because clients can show the member alone.
+        Return a member's schema with a description of its format.
+
+        Each member needs its own, because clients can show members separately.
         """
         schema = self.schema(annotation)
         is_outlined = self.definitions.brief and scalar_of(annotation) is None
@@ -291,7 +297,7 @@ class _Writer(Struct):
 
 
 def _key_schema(annotation: Any) -> Schema:
-    """Return the schema of the keys of an object, which are strings in JSON; ``{}`` for any string."""
+    """Return the schema of an object's keys, which are strings in JSON; ``{}`` if any string is valid."""
     kind, limits = constrained(annotation)
     if is_literal(kind) or is_enum(kind):
         return _choices([str(json_of(value)) for value in get_args(kind) or kind])
@@ -302,7 +308,7 @@ def _key_schema(annotation: Any) -> Schema:
 
 
 def _combine_schemas(schemas: Iterable[Schema]) -> Schema:
-    """Return a schema that accepts any of several schemas, without duplicates."""
+    """Return a schema that accepts the values of all *schemas*, without duplicates."""
     members: list[Schema] = []
     for schema in schemas:
         members += schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
@@ -313,7 +319,7 @@ def _combine_schemas(schemas: Iterable[Schema]) -> Schema:
 
 
 def _choices(values: Iterable[Any]) -> Schema:
-    """Return the schema of choices in their order, grouped by type, with null last."""
+    """Return the schema of choices. They keep their order but are grouped by type, with null at the end."""
     by_type: dict[str, list[Any]] = {}
     for value in map(json_of, values):
         by_type.setdefault(_JSON_TYPES[type(value)], []).append(value)
@@ -322,7 +328,7 @@ def _choices(values: Iterable[Any]) -> Schema:
 
 
 def _bounds(kind: Any, limits: Constraints) -> Schema:
-    """Return the keywords for the constraints of a number, or for the length and the pattern of text."""
+    """Return the keywords for the limits of a number, or for the length and pattern of text."""
     bounds = {keyword: getattr(limits, name) for name, keyword in _BOUNDS.items()}
     lengths = _length(limits, "Length") if kind is str else {}
     return lengths | {keyword: bound for keyword, bound in bounds.items() if bound is not None}
@@ -335,7 +341,7 @@ def _length(limits: Constraints, noun: str) -> Schema:
 
 def _remove_unportable_pattern(schema: Schema) -> Schema:
     """
-    Return *schema*, without its pattern if some clients would reject all tools because of it.
+    Return *schema*. Remove its pattern if that would make some clients reject all tools.
     """
     if _UNPORTABLE.search(schema.get("pattern", "")):
         del schema["pattern"]
@@ -343,22 +349,22 @@ def _remove_unportable_pattern(schema: Schema) -> Schema:
 
 
 def _docstring(kind: Any) -> str:
-    """Return the author's docstring of a class, not the one that Python generates."""
+    """Return a class's docstring; ``""`` if the author wrote none, even if Python has generated one."""
     docstring = inspect.cleandoc(kind.__doc__ or "")
     return "" if docstring.startswith(f"{kind.__name__}(") and docstring.endswith(")") else docstring
 
 
 def answer_schema(answer: Any, *, outlined: bool = False) -> dict[str, Any]:
     """
-    Return the JSON Schema of an answer type, without the docstrings of classes, which are not for models.
+    Return the JSON Schema of an answer's type. It omits docstrings, which are not written for models.
 
     Args:
         answer:
             The type.
 
         outlined:
-            Whether the schema is for an outline: arrays have a schema per position, which some vendors do
-            not support, and descriptions do not repeat the outline.
+            Whether the schema is used to generate an outline. If so, arrays have a schema for each position,
+            which some vendors do not support, and descriptions do not repeat what the outline shows.
 
     Raises:
         TypeError: If promptkit does not support the type.
@@ -375,7 +381,7 @@ def answer_schema(answer: Any, *, outlined: bool = False) -> dict[str, Any]:
 
 
 def check_answer_type(answer: Any) -> None:
-    """Raise `TypeError` if promptkit does not support *answer* as the type of an answer."""
+    """Raise TypeError if promptkit does not support *answer* as the type of an answer."""
     try:
         reader = reader_of(answer)
     except Exception:  # noqa: BLE001 (inspecting an arbitrary object can raise anything)
@@ -390,5 +396,5 @@ def check_answer_type(answer: Any) -> None:
 
 
 def answer_name(answer: Any) -> str:
-    """Return the name of a type."""
+    """Return the name of an answer's type."""
     return getattr(answer, "__name__", str(answer))

@@ -1,8 +1,8 @@
 """
-Conversion of JSON values to typed values, with every error and its path.
+Conversion of JSON values to typed values, which reports all errors with their paths.
 
-Conversion is strict: it accepts the values that the JSON Schema of the type accepts. In contrast,
-`promptkit.types.parsing` accepts what people write.
+Conversion is strict: it accepts only the values that the JSON Schema of the type allows. In contrast,
+`promptkit.types.parsing` also accepts what people write.
 """
 
 import heapq
@@ -53,8 +53,8 @@ from promptkit.types.unstructuring import json_of
 
 _UNKNOWN_MEMBER: Final = "is not a member of this object"
 
-#: The converters by the ids of their types, because ``int | float`` equals ``float | int``, but the order of
-#: members matters.
+#: Types and their converters, keyed by the type's id. Types themselves cannot be keys, because
+#: ``int | float`` equals ``float | int``, but the order of members matters.
 _structurers: Final[dict[int, tuple[Any, Read]]] = {}
 
 
@@ -62,7 +62,7 @@ def structurer(annotation: Any) -> Read:
     """
     Return a function that converts JSON values to a type.
 
-    The function raises `ConversionError` with every invalid part.
+    For an invalid value, the function raises a `ConversionError` with an error for every invalid part.
     """
 
     def structure(value: Any) -> Any:
@@ -70,7 +70,7 @@ def structurer(annotation: Any) -> Read:
             return _convert(value, annotation)
         except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
             parts = parts_of(error)
-        # On a stack overflow, every member of the innermost object has this error.
+        # If the stack overflows, every member of the innermost object has this error.
         too_deep = next((part for part in parts if part.reason == TOO_DEEP), None)
         raise too_deep or ConversionError(inner=parts)
 
@@ -91,7 +91,7 @@ def _convert(value: Any, annotation: Any) -> Any:
 
 
 def _structure_of(annotation: Any) -> Read:
-    """Return the converter of a type. Types of parts are inspected on first use."""
+    """Return the converter for a type. The types of its parts are inspected on first use."""
     annotation = plain(annotation)
     factory = next((factory for matches, factory in _STRUCTURES if matches(annotation)), None)
     return factory(annotation) if factory else lambda value: value
@@ -104,7 +104,7 @@ def is_leaf(annotation: Any) -> bool:
 
 
 def _leaf_converter(annotation: Any) -> Read:
-    """Return a converter to a type without nested values."""
+    """Return a converter for a type whose values have no parts."""
     kind, _ = constrained(annotation)
     if is_enum(kind):
         return _enum_member_converter(kind)
@@ -129,7 +129,7 @@ def _leaf_converter(annotation: Any) -> Read:
 
 
 def _enum_member_converter(annotation: Any) -> Read:
-    """Return a converter to a member of an enumeration."""
+    """Return a converter for an enumeration."""
     convert = enum_converter(annotation)
 
     def structure(value: Any) -> Any:
@@ -145,7 +145,9 @@ def _enum_member_converter(annotation: Any) -> Read:
 
 def _converter(annotation: Any) -> Callable[[Any, Any], Any]:
     """
-    Return msgspec's conversion to a type. It uses a struct, because msgspec caches only the types of structs.
+    Return a function that converts values with msgspec.
+
+    It wraps each value in a struct, because msgspec caches its analysis of a type only for structs.
     """
     holder: Any = msgspec.defstruct("Holder", [("held", annotation)])
     return lambda value, _: msgspec.convert({"held": value}, holder).held
@@ -160,7 +162,7 @@ def _leaf_error(value: Any, annotation: Any) -> ConversionError:
 
 
 def add_size_check(read: Read, annotation: Any) -> Read:
-    """Return a function that calls *read* and checks the number of parts in the result."""
+    """Wrap *read* to check that the number of parts in its result meets the constraints of *annotation*."""
     _, limits = constrained(annotation)
     minimum, maximum = limits.min_length or 0, limits.max_length
     if not minimum and maximum is None:
@@ -176,18 +178,18 @@ def add_size_check(read: Read, annotation: Any) -> Read:
 
 
 def _sized_converter(annotation: Any) -> Read:
-    """Return a converter that also checks the number of parts."""
+    """Return a converter for a constrained type, which also checks the number of parts."""
     return add_size_check(lambda value: _convert(value, annotation.__origin__), annotation)
 
 
 def _surrogate_converter(annotation: Any) -> Read:
-    """Return a converter that uses the surrogate of a type."""
+    """Return a converter that converts to a type's surrogate first."""
     surrogate: Any = surrogate_of(annotation)
     return lambda value: surrogate.build(_convert(value, surrogate.model))
 
 
 def _sequence_converter(annotation: Any) -> Read:
-    """Return a converter of JSON arrays to a list, set, frozenset or variable-length tuple."""
+    """Return a converter from JSON arrays to a list, set, frozenset or variable-length tuple."""
     make = SEQUENCES[get_origin(annotation) or annotation]
     item = (*get_args(annotation), Any)[0]
 
@@ -204,13 +206,17 @@ def _sequence_converter(annotation: Any) -> Read:
 
 
 def _is_fixed_tuple(annotation: Any) -> bool:
-    """Return whether values are JSON arrays with a type per position."""
+    """Return whether values of a type are JSON arrays with a type for each position."""
     kind = get_origin(annotation) or annotation
     return kind is tuple or is_named_tuple(kind)
 
 
 def _fixed_tuple_converter(annotation: Any) -> Read:
-    """Return a converter of JSON arrays to a tuple with a type per position. Named tuples can be objects."""
+    """
+    Return a converter from JSON arrays to a tuple with a type for each position.
+
+    For a named tuple, it also accepts JSON objects.
+    """
     kind = get_origin(annotation) or annotation
     make: Callable[[list[Any]], Any] = tuple
     types: Sequence[Any] = get_args(annotation)
@@ -238,7 +244,7 @@ def _fixed_tuple_converter(annotation: Any) -> Read:
 
 
 def _mapping_converter(annotation: Any) -> Read:
-    """Return a converter of JSON objects to a dict. Keys are text in JSON, whatever their type."""
+    """Return a converter from JSON objects to a dict. Keys of any type are strings in JSON."""
     key_type, value_type = get_args(annotation) or (Any, Any)
     convert_key = _key_converter(key_type)
 
@@ -281,15 +287,16 @@ def _key_converter(annotation: Any) -> Callable[[str], Any]:
 
 
 def _step(key: str) -> str:
-    """Return the path step for *key*, truncated because every error below it repeats the step."""
+    """Return the path step for *key*. It is truncated, because every error below it repeats the step."""
     return f"[{shortened(key)!r}]"
 
 
 def _union_converter(annotation: Any) -> Read:
     """
-    Return a converter to the first matching member of a union.
+    Return a converter that converts a value to the first matching member of a union.
 
-    If text is a member of the union, another member matches only if its value is written as the same text.
+    If the union includes text, another member matches text only if converting its value back to JSON gives
+    the same text.
     """
     members = get_args(annotation)
     takes_text = any(constrained(member)[0] is str for member in members)
@@ -316,7 +323,7 @@ def _union_converter(annotation: Any) -> Read:
 
 def _record_converter(annotation: Any) -> Read:
     """
-    Return a converter of JSON objects to a named tuple, or to a record that `_class_converter` excludes.
+    Return a converter from JSON objects to a named tuple, or a record that `_class_converter` cannot convert.
     """
     cls = get_origin(annotation) or annotation
     tag, members = tag_of(annotation), members_of_record(annotation)
@@ -351,27 +358,27 @@ def _record_converter(annotation: Any) -> Read:
 
 
 def _stores_all_members(annotation: Any) -> bool:
-    """Return whether a type is an attrs class or a dataclass that stores all members that it takes."""
+    """Return whether a type is an attrs class or a dataclass that stores all members that it accepts."""
     cls = get_origin(annotation) or annotation
     is_class = attrs.has(cls) or is_dataclass(cls)
     return is_class and all(member.attribute is not None for member in members_of_record(annotation))
 
 
 def _class_converter(annotation: Any) -> Read:
-    """Return a converter of JSON objects to an attrs class or a dataclass."""
+    """Return a converter from JSON objects to an attrs class or a dataclass."""
     from cattrs import ClassValidationError, Converter  # importing it takes longer than starting a server
     from cattrs.gen import make_dict_structure_fn, override
 
     converter = Converter(detailed_validation=True, forbid_extra_keys=True)
     converter.register_structure_hook_func(lambda _: True, _convert)
     members = {member.name: member.type for member in members_of_record(annotation)}
-    # `members_of_record` has resolved names in types.
+    # The hooks use the types from `members_of_record`, in which all names are resolved.
     hooks: dict[str, Any] = {
         name: override(struct_hook=partial(_convert_as, kind))
         for name, kind in members.items()
         if name not in signature(make_dict_structure_fn).parameters
     }
-    parameters = getattr(annotation, "__parameters__", ())  # missing type arguments mean Any
+    parameters = getattr(annotation, "__parameters__", ())  # without arguments, type parameters mean Any
     structure_members = make_dict_structure_fn(
         annotation[(Any,) * len(parameters)] if parameters else annotation, converter, **hooks
     )
@@ -392,7 +399,7 @@ def _convert_as(annotation: Any, value: Any, _: Any) -> Any:
 
 
 def _parts_of_class(error: Any, members: Mapping[str, Any]) -> Iterator[ConversionError]:
-    """Yield a conversion error for each cattrs error; *members* are the types of the members by name."""
+    """Yield conversion errors for an error of cattrs. *members* maps names of members to their types."""
     named_errors, other_errors = error.group_exceptions()
     for inner, note in named_errors:
         if isinstance(inner, KeyError):
@@ -405,16 +412,16 @@ def _parts_of_class(error: Any, members: Mapping[str, Any]) -> Iterator[Conversi
 
 
 def _unknown_member_errors(unknown: Iterable[Any], names: Iterable[str]) -> list[ConversionError]:
-    """Return an error for each sent member that a record does not have."""
+    """Return an error for each of *unknown*, the sent members that a record with *names* does not have."""
     return [
         ConversionError(
             path=f".{shortened(name)}", reason=_UNKNOWN_MEMBER, nearest=partial(nearest, name, names)
         )
-        for name in heapq.nsmallest(MAX_ERRORS, map(str, unknown))  # direct calls can have names of any type
+        for name in heapq.nsmallest(MAX_ERRORS, map(str, unknown))  # direct calls can pass names of any type
     ]
 
 
-#: Predicates of types, and the factories of their converters. The first match counts.
+#: Predicates for types, and the factories for their converters. The first match is used.
 _STRUCTURES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Read]], ...]] = (
     (is_leaf, _leaf_converter),
     (is_constrained, _sized_converter),

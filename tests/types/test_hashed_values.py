@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(60)
 P = 2**61 - 1
 MANY = 10_000
 FEW = 32
-COLLISIONS = "has too many values that collide when they are hashed"
+COLLISIONS = "has too many values with the same hash: send fewer"
 
 register_type(Fraction, Fraction, expected="a fraction, as in 1/3")
 

@@ -290,7 +290,7 @@ class TestScalars:
         with pytest.raises(ConversionError) as caught:
             read(str, 10**5000)
 
-        assert caught.value.reason == "has more than 4,300 digits: send a smaller number"
+        assert caught.value.reason == "has more than 4,300 digits: send a number with fewer digits"
 
 
 class TestChoices:
