@@ -1,9 +1,9 @@
 """
-Messages of other libraries, for `Workflow.from_messages`.
+Conversion of other libraries' messages, for `Workflow.from_messages`.
 
 Messages are dictionaries or pydantic models in the formats of OpenAI, Anthropic, LangChain and MCP. These
-formats differ in their content parts, whose types are in one table. Anything without a counterpart is an
-error, so that no content is lost.
+formats differ in their content parts; a single table lists the types of parts from all formats. Anything that
+promptkit cannot represent is an error, so that no content is lost.
 """
 
 import re
@@ -18,20 +18,20 @@ from promptkit.language.media import Audio, Image
 from promptkit.language.text import Text
 from promptkit.language.validation import Role, checked_uri, describe
 
-#: The fields of a message, or of one of its parts, that have not been read yet.
+#: The fields of a message, or of one of its parts, that have not been processed yet.
 Members: TypeAlias = dict[str, Any]
 
 #: A content block, and whether a cache point follows it.
 ReadPart: TypeAlias = tuple[Content, bool]
 
-#: Roles by their names in the libraries. LangChain calls them types.
+#: Roles, keyed by their names in the libraries. LangChain calls roles types.
 _ROLES: Final[Mapping[object, Role | Literal["system"]]] = {
     **dict.fromkeys(("user", "human"), "user"),
     **dict.fromkeys(("assistant", "ai", "AIMessageChunk"), "assistant"),
     **dict.fromkeys(("system", "developer"), "system"),
 }
 
-#: Message fields that are not for models.
+#: Fields of a message that models do not see.
 _METADATA: Final = frozenset(
     (
         *("type", "id", "status", "model", "usage", "stop_reason", "stop_sequence", "stop_details"),
@@ -39,10 +39,10 @@ _METADATA: Final = frozenset(
     )
 )
 
-#: Fields that mark a part as the end of a vendor's cached prefix.
+#: Fields that mark a part as the end of the prefix that a vendor caches.
 _CACHE_MARKS: Final = frozenset(("cache_control", "prompt_cache_breakpoint"))
 
-#: Fields of a part that are not for models, or that only change how the vendor processes the part.
+#: Fields of a part that models do not see, or that only change how the vendor processes the part.
 _SETTINGS: Final = _CACHE_MARKS | {
     *("id", "index", "detail", "annotations", "citations", "logprobs", "source_type", "_meta", "icons"),
 }
@@ -51,7 +51,9 @@ _DATA_URL: Final = re.compile(r"data:([^,;]*)[^,]*;base64,", re.IGNORECASE)
 
 _NO_COUNTERPART: Final = "which a workflow cannot represent: remove it, or write it as text"
 
-_URL_HINT: Final = "read it, and pass a data: URI or an Image(...); link to a document with ResourceLink(...)"
+_URL_HINT: Final = (
+    "download it and pass it as a data: URI or an Image(...), or link to a document with ResourceLink(...)"
+)
 
 
 def read_message(message: object, label: str) -> tuple[Role | Literal["system"], list[ReadPart]]:
@@ -63,24 +65,23 @@ def read_message(message: object, label: str) -> tuple[Role | Literal["system"],
             A dictionary or a pydantic model.
 
         label:
-            The position of the message, for errors.
+            The position of the message, for use in errors.
 
     Raises:
         TypeError: If *message* is neither a dictionary nor a pydantic model.
 
-        ValueError: If the role or a part of *message* has no counterpart; the error contains *label*.
+        ValueError: If a workflow cannot represent the role or a part of *message*; the error contains
+            *label*.
 
         MediaError: If an image or audio cannot be sent.
     """
     members = _members(message)
     if members is None or not {"role", "type"} & members.keys():
-        msg = (
-            f"{label} is {describe(message)}: pass a dictionary with role and content, or a library's message"
-        )
+        msg = f"{label} is {describe(message)}: pass a dictionary with role and content, or a message object"
         raise TypeError(msg)
     role, content = members.pop("role", members.get("type")), members.pop("content", None)
     if not isinstance(role, str) or role not in _ROLES:
-        msg = f"{label} has the role {role!r}: a workflow has only user, assistant and system messages"
+        msg = f"{label} has the role {role!r}: a workflow can have only user, assistant and system messages"
         raise ValueError(msg)
     _check_remaining(members, _METADATA, label)
     parts: list[ReadPart] = []
@@ -95,7 +96,9 @@ def read_message(message: object, label: str) -> tuple[Role | Literal["system"],
 
 def _members(value: object) -> Members | None:
     """
-    Return the fields of a dictionary or a pydantic model that are not null; None for any other value.
+    Return the fields of a dictionary or a pydantic model, except those that are None.
+
+    For any other value, return None.
     """
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
@@ -106,7 +109,7 @@ def _members(value: object) -> Members | None:
 
 
 def _check_remaining(members: Members, ignored: frozenset[str], label: str) -> None:
-    """Raise ValueError if a field that is not *ignored* has a value."""
+    """Raise ValueError if any remaining field has a value, unless it is in *ignored*."""
     for name, value in members.items():
         if value and name not in ignored:
             msg = f"{label} has {name!r}, {_NO_COUNTERPART}"
@@ -138,9 +141,9 @@ def _read_part(part: object, label: str) -> ReadPart:
 
 def _take(members: Members, *names: str) -> Any:
     """
-    Remove the fields called *names*, which are alternatives, and return the value of the first field.
+    Remove the fields called *names*, which are alternative names, and return the value of the first of them.
 
-    Raises ValueError if no such field exists.
+    Raises ValueError if none of them exists.
     """
     values = [members.pop(name) for name in names if name in members]
     if not values:
@@ -150,7 +153,7 @@ def _take(members: Members, *names: str) -> Any:
 
 
 def _take_object(members: Members, name: str) -> Members:
-    """Remove and return the object in the field *name*. Raises ValueError if there is none."""
+    """Remove the field *name* and return its value. Raises ValueError unless the value is an object."""
     nested = _members(_take(members, name))
     if nested is None:
         msg = f"its {name!r} is not an object"
@@ -190,7 +193,7 @@ def _document(members: Members) -> Content:
 
 
 def _file_part(members: Members) -> Content:
-    if "file" not in members:  # LangChain's
+    if "file" not in members:  # LangChain's format
         return _named_document(members.pop("filename", "document"), *_file(members))
     return _input_file(_take_object(members, "file"))
 
@@ -219,8 +222,8 @@ def _resource_link(members: Members) -> Content:
 
 
 def _annotations(members: Members) -> dict[str, Any]:
-    """Remove MCP's annotations, and return them as keyword arguments of `Content`."""
-    if not isinstance(members.get("annotations"), Mapping):  # citations in OpenAI and LangChain
+    """Remove MCP's annotations and return them as keyword arguments for `Content`."""
+    if not isinstance(members.get("annotations"), Mapping):  # OpenAI and LangChain use the name for citations
         return {}
     sent = members.pop("annotations")
     names = {"audience": "audience", "priority": "priority", "lastModified": "last_modified"}
@@ -228,15 +231,15 @@ def _annotations(members: Members) -> dict[str, Any]:
 
 
 def _mime_type(members: Members) -> str | None:
-    """Remove and return the MIME type, whose name differs between libraries; None if there is none."""
+    """Remove and return the MIME type, whose field differs between libraries; None if there is none."""
     names = [name for name in ("mimeType", "mime_type", "media_type") if name in members]
     mime_type: str | None = _take(members, *names) if names else None
     return mime_type
 
 
 def _file(members: Members) -> tuple[bytes, str | None]:
-    """Remove and return the bytes of a file, and its MIME type if it is given."""
-    file = _take_object(members, "source") if "source" in members else members  # Anthropic nests it
+    """Remove and return the bytes of a file, and its MIME type; None if the MIME type is not given."""
+    file = _take_object(members, "source") if "source" in members else members  # Anthropic nests the file
     mime_type = _mime_type(file)
     if "url" in file:
         return _decode_url(file.pop("url"))
@@ -244,7 +247,7 @@ def _file(members: Members) -> tuple[bytes, str | None]:
 
 
 def _decode_url(url: str) -> tuple[bytes, str | None]:
-    """Return the bytes in a ``data:`` URI, and their MIME type."""
+    """Return the bytes in a ``data:`` URI, and their MIME type; None if the URI has no MIME type."""
     if (match := _DATA_URL.match(url)) is None:
         msg = f"the content at {url[:40]!r} is not part of the message: {_URL_HINT}"
         raise ValueError(msg)
@@ -265,7 +268,7 @@ def _named_document(name: str, data: bytes, declared: str | None) -> EmbeddedRes
 
 def _uri_of(name: str) -> str:
     """
-    Return *name*, the title or file name of a document, if it is a URI; otherwise a ``recipe:`` URI for it.
+    Return *name*, the title or file name of a document, if it is a URI; otherwise a ``recipe:`` URI with it.
     """
     try:
         return checked_uri(name)
@@ -273,7 +276,7 @@ def _uri_of(name: str) -> str:
         return recipe_uri(name or "document")
 
 
-#: Functions that read a part and remove the fields that they read, by the part's type.
+#: Functions that convert a part and remove the fields that they use, keyed by the part's type.
 _READERS: Final[Mapping[object, Callable[[Members], Content]]] = {
     **dict.fromkeys(("text", "input_text", "output_text"), _text),
     **dict.fromkeys(("image_url", "input_image"), _image_url),

@@ -4,9 +4,9 @@
 `promptkit.language.turns` creates workflows, and `promptkit.language.results` converts the results of prompts
 to workflows.
 
-The position of a cache point is the index of a message and an offset into its text, as in
-`Workflow.cache_points`. While more parts may follow, a point after a text has the offset at which the next
-part would start; once everything is joined, such a point moves to the end of the text.
+The position of a cache point consists of the index of a message and an offset into its text, as in
+`Workflow.cache_points`. While more parts can follow, a cache point after text has the offset at which the
+next part would start. After all parts have been joined, such a cache point moves to the end of the text.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,21 +23,21 @@ from promptkit.language.media import Showable
 from promptkit.language.text import Text
 from promptkit.language.validation import Role, checked_role, describe
 
-#: Values that ``+`` joins with a message or a workflow. Text and content become user turns, and None is
-#: ignored.
+#: Values that can be joined to a message or a workflow with ``+``. Text and content become user turns, and
+#: None is ignored.
 Joinable: TypeAlias = "str | Content | Message | Workflow | None"
 
 CachePosition: TypeAlias = tuple[int, int]
 
-#: The message index of the system part.
+#: The index that represents the system part in the position of a cache point.
 SYSTEM: Final = -1
 
-#: The length of the blank line between joined strings.
+#: The length of the blank line that separates joined strings.
 GAP: Final = len("\n\n")
 
 
 def _system_part(text: str | Text | None) -> Text | None:
-    """Return *text* as a system part, or None if it is empty. Raises TypeError if it is not text."""
+    """Convert *text* to a system part, or to None if it is blank. Raises TypeError if it is not text."""
     if text is None or isinstance(text, str | Text):
         block = to_block(text)
         return block if isinstance(block, Text) else None
@@ -47,7 +47,7 @@ def _system_part(text: str | Text | None) -> Text | None:
 
 def system_text(*parts: Text | None) -> Text | None:
     """
-    Return the joined *parts*, with blank lines between them; None if all are None.
+    Join *parts* with blank lines between them. Return None if all are None.
 
     Raises ValueError if the annotations of the parts differ.
     """
@@ -58,7 +58,7 @@ def system_text(*parts: Text | None) -> Text | None:
 def _block(content: str | Content | Showable) -> Content:
     block = to_block(content)
     if block is None:
-        msg = "a message needs a content block: the content is empty"
+        msg = "the content of a message is empty: pass text or other content"
         raise ValueError(msg)
     return block
 
@@ -68,8 +68,8 @@ class Message:
     """
     A content block with a role.
 
-    ``+`` joins a message with messages, workflows, content and strings into a `Workflow`. A message equals a
-    workflow that contains only this message, so that ``workflow[1] == assistant("...")`` can be true.
+    ``+`` joins a message and another message, a workflow, content or a string into a `Workflow`. A message is
+    equal to a workflow that contains only that message, so ``workflow[1] == assistant("...")`` can be true.
 
     Args:
         role:
@@ -100,7 +100,7 @@ class Message:
             return item in self.content
         if isinstance(item, Content):
             return item == self.content
-        msg = f"a message contains text or content, not {describe(item)}"
+        msg = f"a message can be searched only for text or content, not for {describe(item)}"
         raise TypeError(msg)
 
     def __eq__(self, other: object) -> bool:
@@ -149,28 +149,29 @@ class Workflow(Sequence[Message]):
     """
     A sequence of messages: the result of rendering a prompt.
 
-    A workflow compares by value, iterates over its messages and slices like a tuple; ``str()`` returns a
-    transcript. ``in`` finds a string within the texts, a content block, a message, or a workflow as
-    consecutive messages. ``+`` joins a workflow with workflows, messages, content and strings; strings and
-    content become user turns, None is ignored, and system parts are joined with a blank line between them.
+    Workflows are compared by value, can be iterated over, and can be sliced like a tuple. ``str()`` returns a
+    transcript. ``in`` searches for a string within the texts, for a content block, for a message, or for
+    another workflow's messages in a row. ``+`` joins a workflow and another workflow, a message, content or a
+    string: strings and content become user turns, None is ignored, and system parts are joined with a blank
+    line between them.
 
     Args:
         messages:
-            The `Message` values.
+            The messages.
 
         system:
-            The system part, as returned by `system`; None if there is none. Slices have no system part. MCP
-            has no system role: clients receive the system part as a first message with the role ``"user"``.
+            The system part, which is text; None if there is none. Slices have no system part. MCP has no
+            system role: clients receive the system part as the first message, with the role ``"user"``.
 
     Attributes:
         answer:
-            The type of the answer, from ``answer=`` of the prompt; None if not declared. The type is ignored
-            in comparisons, and is None in sums and slices.
+            The type of the answer, as declared with the prompt's ``answer=``; None if not declared. It is
+            ignored in comparisons. Sums and slices do not have it.
 
         cache_points:
             The position of each `cache_point`: the index of a message and an offset into its text. Offset 0
-            is before that message and after everything that precedes it; index -1 is the system part.
-            Cache points are ignored in comparisons and transcripts, and slices have none.
+            means before that message and after everything that precedes it. Index -1 means the system part.
+            Cache points are ignored in comparisons and transcripts. Slices do not have them.
 
     Raises:
         TypeError: If *messages* is not iterable, if an item is not a `Message`, or if *system* is not
@@ -188,26 +189,27 @@ class Workflow(Sequence[Message]):
     @classmethod
     def from_messages(cls, messages: Iterable[Any]) -> "Workflow":
         """
-        Convert the messages of another library.
+        Create a workflow from the messages of another library.
 
-        Each part becomes a separate message, except for blank text, which is omitted. System messages become
-        the system part, and a vendor's cache marker becomes a cache point. Nothing is downloaded: images and
-        documents must be in the messages, as base64 or ``data:`` URIs.
+        Each part of a message becomes a separate message, except for blank text, which is omitted. System
+        messages become the system part, and a vendor's cache markers become cache points. Nothing is
+        downloaded: the messages must contain images and documents as base64 or ``data:`` URIs.
 
         Args:
             messages:
-                Dictionaries with ``role`` and ``content``, as in requests to OpenAI and Anthropic; a
-                ``PromptMessage`` of the official SDK, a ``Message`` of fastmcp, or messages of LangChain.
+                Dictionaries with ``role`` and ``content``, as in requests to OpenAI and Anthropic, or message
+                objects: a ``PromptMessage`` of the official SDK, a ``Message`` of fastmcp, or messages of
+                LangChain.
 
         Returns:
-            The workflow. For a vendor's request, it is the workflow that `promptkit.exports` would convert to
-            these messages.
+            The workflow. If the messages come from a request to a vendor, `promptkit.exports` would convert
+            the workflow back to these messages.
 
         Raises:
             TypeError: If *messages* is not a list of such messages.
 
             ValueError: If a message has a role or a part that a workflow cannot represent, such as a tool
-                call; the error contains its position.
+                call; the error contains the position of the message.
 
             MediaError: If an image or audio cannot be sent.
         """
@@ -227,7 +229,10 @@ class Workflow(Sequence[Message]):
                 elif isinstance(content, Text):
                     systems.append(content)
                 else:
-                    msg = f"message {number} is a system message with {describe(content)}: pass only text"
+                    msg = (
+                        f"message {number} is a system message with {describe(content)}: system messages can "
+                        "contain only text"
+                    )
                     raise ValueError(msg)
                 if is_cached:
                     point = (SYSTEM, end_of_system(systems)) if role == "system" else (len(turns), 0)
@@ -237,13 +242,15 @@ class Workflow(Sequence[Message]):
 
     @property
     def sent(self) -> tuple[Message, ...]:
-        """The messages as MCP sends them: the system part comes first, with the role ``"user"``."""
+        """The messages as they are sent with MCP: the system part comes first, with the role ``"user"``."""
         return self._messages_after("user")
 
     @property
     def shown(self) -> tuple[Message, ...]:
         """
-        The messages as a transcript shows them: the system part comes first, with the role ``"system"``.
+        The messages as they are shown in a transcript.
+
+        The system part comes first, with the role ``"system"``.
         """
         return self._messages_after("system")
 
@@ -267,7 +274,7 @@ class Workflow(Sequence[Message]):
 
     @property
     def text(self) -> str:
-        """All text without roles, the system part first, with blank lines between messages."""
+        """All text without roles, with blank lines between messages. The system part comes first."""
         return "\n\n".join(filter(None, (message.text for message in self.sent)))
 
     def __contains__(self, item: object) -> bool:
@@ -281,7 +288,7 @@ class Workflow(Sequence[Message]):
         return is_in_system or any(_matches(message, item) for message in self.messages)
 
     def __eq__(self, other: object) -> bool:
-        # Python calls Message.__eq__ to compare with a message.
+        # If the other operand is a message, Python calls `Message.__eq__`.
         if not isinstance(other, Workflow):
             return NotImplemented
         return self.messages == other.messages and self.system == other.system
@@ -347,7 +354,7 @@ def message_of(role: Role | Literal["system"], content: Content) -> Message:
 
 _new: Final = object.__new__
 
-#: Setters for the fields of new instances of these frozen classes.
+#: Setters for the fields of new instances, because the classes are frozen.
 _set_role, _set_content = (vars(Message)[name].__set__ for name in ("role", "content"))
 _set_messages, _set_system, _set_answer, _set_cache_points = (
     vars(Workflow)[name].__set__ for name in ("messages", "system", "answer", "cache_points")
@@ -355,7 +362,7 @@ _set_messages, _set_system, _set_answer, _set_cache_points = (
 
 
 def end_of_system(texts: Iterable[Text]) -> int:
-    """Return the offset at which the next part would start, after the *texts* of a system part."""
+    """Return the offset at which the next text would start if it followed *texts* in a system part."""
     return sum(len(text.text) + GAP for text in texts)
 
 
@@ -363,20 +370,20 @@ def shift_points(
     points: Iterable[CachePosition], system: Text | None, messages: int = 0, systems: Iterable[Text] = ()
 ) -> Iterator[CachePosition]:
     """
-    Yield the points of a workflow, shifted by the content before it.
+    Yield a workflow's cache points, shifted by the content that precedes the workflow.
 
     Args:
         points:
-            The positions in the workflow.
+            The positions of the cache points in the workflow.
 
         system:
             The workflow's system part.
 
         messages:
-            The number of messages before the workflow.
+            The number of messages that precede the workflow.
 
         systems:
-            The system parts before the workflow's.
+            The system parts that precede the workflow's system part.
     """
     start = end_of_system(systems)
     for message, offset in points:
@@ -390,9 +397,9 @@ def shift_points(
 
 def resolve_points(points: Iterable[CachePosition], system: Text | None) -> tuple[CachePosition, ...]:
     """
-    Return the points of joined content, sorted.
+    Return the final cache points of joined content, sorted.
 
-    Points beyond the end of *system*, the joined system part, move to its end.
+    Cache points beyond the end of *system*, the joined system part, move to its end.
     """
     end = 0 if system is None else len(system.text)
     positions = {(message, min(offset, end) if message == SYSTEM else offset) for message, offset in points}
@@ -400,7 +407,7 @@ def resolve_points(points: Iterable[CachePosition], system: Text | None) -> tupl
 
 
 def _to_workflow(value: Any) -> Workflow | None:
-    """Return an operand of ``+`` as a workflow, or None if it cannot be joined."""
+    """Convert an operand of ``+`` to a workflow. Return None if it cannot be joined."""
     if isinstance(value, Workflow):
         return value
     if isinstance(value, Message):

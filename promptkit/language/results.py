@@ -1,4 +1,4 @@
-"""Conversion of prompts' results, whether returned or yielded, to workflows."""
+"""Conversion of the results of prompts, whether returned or yielded, to workflows."""
 
 from collections.abc import Iterator, Sequence
 from io import IOBase
@@ -19,7 +19,7 @@ from promptkit.language.messages import (
 from promptkit.language.text import Text
 from promptkit.language.validation import UnsendableError, is_role_tuple
 
-#: Results with at most this many messages are not measured, for speed: most prompts have no more.
+#: The number of messages up to which a result is not measured, for speed. Most prompts have no more.
 UNCOUNTED_MESSAGES: Final = 4
 
 
@@ -32,10 +32,10 @@ def convert_result(result: Any, limit: int = MAX_REPLY_BYTES) -> Workflow:
             Text, content, a message, a workflow, None, or a sequence or iterator of these.
 
         limit:
-            The limit of a reply, in bytes.
+            The size limit for a reply, in bytes.
 
     Raises:
-        UnsendableError: If *result* contains any other value; the error has its path.
+        UnsendableError: If *result* contains any other value; the error contains the path to that value.
 
         TooLongError: If *result* does not fit into a reply.
 
@@ -52,7 +52,7 @@ class MessageBuilder:
 
     Args:
         limit:
-            The limit of a reply, in bytes.
+            The size limit for a reply, in bytes.
     """
 
     __slots__ = ("_bound", "_counted", "_messages", "_points", "_systems", "_uncounted_until")
@@ -66,10 +66,17 @@ class MessageBuilder:
 
     def add(self, value: Any, path: tuple[int, ...] = ()) -> None:
         """
-        Add the content of *value*. *path* is its position in the prompt's result: indexes, outermost first.
+        Add the content of *value*.
+
+        Args:
+            value:
+                Anything that `convert_result` accepts.
+
+            path:
+                The position of *value* in the prompt's result: indexes, outermost first.
 
         Raises:
-            UnsendableError: If *value* contains a value that no message can hold.
+            UnsendableError: If *value* contains a value that no message can contain.
 
             TooLongError: If the result does not fit into a reply.
         """
@@ -86,19 +93,19 @@ class MessageBuilder:
             self._count()
 
     def build(self) -> Workflow:
-        """Return the collected workflow. Raises ValueError if system parts have different annotations."""
+        """Build the workflow. Raises ValueError if its system parts have different annotations."""
         system = system_text(*self._systems) if self._systems else None
         points = resolve_points(self._points, system) if self._points else ()
         return make_workflow(tuple(self._messages), system, None, points)
 
     def _add_block(self, value: Any, path: tuple[int, ...]) -> bool:
-        """Add a single block or an empty value. Return False if *value* is a sequence or iterator instead."""
+        """Add *value* if it is a single block or empty. Return False if it is a sequence or an iterator."""
         if type(value) is list:
             return False
         try:
             block = to_block(value)
         except UnsendableError:
-            # Sets are rejected because they have no order, and files because their lines are not messages.
+            # Sets are rejected because they are unordered, and files because their lines are not messages.
             is_sequence = isinstance(value, Sequence | Iterator) and not is_role_tuple(value)
             if not is_sequence or isinstance(value, bytes | bytearray | memoryview | range | IOBase):
                 raise UnsendableError(value, path) from None

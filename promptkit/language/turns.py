@@ -1,4 +1,4 @@
-"""Functions that create turns (`user`, `assistant`), system parts (`system`) and cache points."""
+"""Functions that create turns, system parts and cache points."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias, final
@@ -26,7 +26,7 @@ Part: TypeAlias = "str | Content | Showable | CachePoint | Literal[False] | None
 
 @final
 class CachePoint(Workflow):
-    """A workflow without messages, whose position is a cache point."""
+    """A workflow without messages that marks its position as a cache point."""
 
     __slots__ = ()
 
@@ -42,11 +42,12 @@ def cache_point() -> CachePoint:
     """
     Mark the end of a prefix that is the same in every call, so that vendors can cache it.
 
-    Use it between the parts of `user`, `assistant` and `system`, or between turns. It adds no content: MCP
-    clients do not receive it, and exported requests contain the vendor's cache marker at its position.
+    Use a cache point between the parts of `user`, `assistant` and `system`, or between turns. It adds no
+    content: MCP clients do not receive it, and exported requests contain the vendor's cache marker at its
+    position.
 
     Returns:
-        A workflow without messages. Pass it to a turn as a part, yield it, or join it with ``+``.
+        A workflow without messages. Pass it as a part of a turn, yield it, or join it to turns with ``+``.
     """
     return CachePoint()
 
@@ -58,9 +59,9 @@ def user(*parts: Part) -> Workflow:
     Args:
         *parts:
             Strings, content, and objects that can be rendered as PNG, in order. Adjacent strings and
-            `Text` with equal annotations become one block, with a blank line between them. Every other part
-            becomes a separate message. ``None``, ``False`` and blank text are omitted, and a `cache_point`
-            marks its position.
+            `Text` with equal annotations become one block, with blank lines between them. Every other part
+            becomes a separate message. ``None``, ``False`` and blank text are omitted. A `cache_point` marks
+            its position.
 
     Returns:
         A workflow of the turn's messages, all with the role ``"user"``.
@@ -102,16 +103,16 @@ def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
     """
     Create a system part: instructions to the model that precede all turns.
 
-    MCP has no system role: clients receive the system part as a first message with the role ``"user"``.
-    Exported requests have it where the vendor's API expects it.
+    MCP has no system role: clients receive the system part as the first message, with the role ``"user"``.
+    Exported requests contain it where the vendor's API expects it.
 
     Args:
         *parts:
             Strings and `Text`, which are joined with blank lines between them. ``None``, ``False`` and blank
-            text are omitted, and a `cache_point` marks its position.
+            text are omitted. A `cache_point` marks its position.
 
     Returns:
-        A workflow without messages. Yield it, or join it with turns using ``+``.
+        A workflow without messages. Yield it, or join it to turns with ``+``.
 
     Raises:
         TypeError: If a part is not text; the message names the part.
@@ -131,7 +132,8 @@ def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
             continue
         if not isinstance(part, str | Text):
             msg = (
-                f"system(...): part {position} is {describe(part)}: a system part is text; put it into a turn"
+                f"system(...): part {position} is {describe(part)}: system parts must be text; put it into a "
+                "turn"
             )
             raise TypeError(msg)
         block = to_block(part)
@@ -143,12 +145,12 @@ def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
 
 def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
     if len(parts) == 1 and type(text := parts[0]) is str and text and not text.isspace():
-        return make_workflow((message_of(role, plain_text(text)),))  # most turns are one string
+        return make_workflow((message_of(role, plain_text(text)),))  # most turns consist of one string
     blocks: list[Content] = []
     run: list[str] = []  # adjacent strings that become one block
     points: list[CachePosition] = []
     for position, part in enumerate(parts, 1):
-        if isinstance(part, str):  # the most common kind
+        if isinstance(part, str):  # the most common kind of part
             if part and not part.isspace():
                 run.append(part)
             continue
@@ -171,14 +173,14 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
 
 
 def _close(run: list[str], blocks: list[Content]) -> None:
-    """Move the strings in *run* to *blocks*, as one block."""
+    """Move the strings in *run*, if any, to *blocks* as one block."""
     if run:
         blocks.append(plain_text("\n\n".join(run)))
         run.clear()
 
 
 def _append(block: Content, blocks: list[Content]) -> None:
-    """Add a block; if it and the last block are text with equal annotations, join them instead."""
+    """Append *block* to *blocks*, or join it to the last block if both are text with equal annotations."""
     last = blocks[-1] if blocks else None
     if isinstance(block, Text) and isinstance(last, Text) and block.annotations == last.annotations:
         blocks[-1] = last + block
@@ -188,7 +190,7 @@ def _append(block: Content, blocks: list[Content]) -> None:
 
 def _next_in_turn(blocks: Sequence[Content], run: Sequence[str]) -> CachePosition:
     """
-    Return the position at which the next part of a turn would start if it were joined to the text before it.
+    Return the position at which the next part of a turn would start if it were joined to the preceding text.
     """
     if run:
         return len(blocks), len("\n\n".join(run)) + GAP
@@ -199,7 +201,9 @@ def _next_in_turn(blocks: Sequence[Content], run: Sequence[str]) -> CachePositio
 
 def _turn_points(points: Iterable[CachePosition], blocks: Sequence[Content]) -> tuple[CachePosition, ...]:
     """
-    Return the final points of a turn. A point at the end of a message's text moves to after the message.
+    Return the final cache points of a turn, sorted.
+
+    A cache point at the end of a message's text moves to the position after the message.
     """
     positions = {
         (message, offset) if not offset or offset < len(str(blocks[message])) else (message + 1, 0)

@@ -53,7 +53,7 @@ class TestReading:
         assert read(name="x", scope=None) == Text("# x\n\n{{other}}")
         with pytest.raises(
             ValueError,
-            match=r"x\.md: the text has no placeholder \{\{nme\}\}; its placeholders: \{\{name\}\}",
+            match=r"x\.md: the text has no placeholder \{\{nme\}\}; it has these: \{\{name\}\}",
         ):
             read(nme="x")
         with pytest.raises(TypeError, match=r"x\.md: 'name' is True"):
@@ -84,7 +84,7 @@ class TestReading:
 
     def test_invalid_utf_8_is_rejected(self, write_text):
         """The error about invalid UTF-8 has the position and a fix."""
-        with pytest.raises(MediaError, match=r"'x\.md' is not UTF-8 at byte 2: save it as UTF-8"):
+        with pytest.raises(MediaError, match=r"'x\.md' is not valid UTF-8 at byte 2: save it as UTF-8"):
             write_text(b"a\xff")()
 
     @pytest.mark.parametrize(
