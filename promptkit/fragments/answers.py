@@ -1,4 +1,4 @@
-"""Compact descriptions of answer formats."""
+"""Compact descriptions of the format of answers."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -19,22 +19,23 @@ def answer_format(
     answer: Any, example: Any = None, lead: str = "Answer with JSON in this form, and nothing else:"
 ) -> Text:
     """
-    Describe the JSON format of an answer with an outline of its type, whose fields keep their order.
+    Describe the JSON format of an answer with an outline of its type. The outline keeps the order of fields.
 
     Descriptions (``msgspec.Meta(description=...)``, and string literals below the members of an ``Enum``)
-    become comments, and all choices are listed. Docstrings are omitted. `promptkit.answers.parse_answer`
-    reads the answer.
+    become comments, and all choices are listed. Docstrings are omitted. To parse the answer, use
+    `promptkit.answers.parse_answer`.
 
     Args:
         answer:
-            Any type that promptkit supports: a dataclass, an attrs or msgspec class, a TypedDict, a list, a
-            ``Literal``, an ``Enum``, text, a number.
+            The type: any type that promptkit supports, such as a dataclass, an attrs or msgspec class, a
+            TypedDict, a list, a ``Literal``, an ``Enum``, text or a number.
 
         example:
             A value of the type, to be shown as JSON; None for no example.
 
         lead:
-            The sentence before the outline; ``""`` for none, for example if the model must explain first.
+            The sentence before the outline; ``""`` for none, for example if the model should explain its
+            answer first.
 
     Returns:
         The description.
@@ -55,7 +56,7 @@ def answer_format(
 
 @cached_by_type
 def _answer_outline(answer: Any) -> str:
-    """Return the outlines of the recursive classes in a type, followed by the outline of the type."""
+    """Return the outline of a type, preceded by the outlines of the recursive classes in it."""
     schema = answer_schema(answer, outlined=True)
     definitions = [f"{name} = {_outline(item)}" for name, item in schema.get("$defs", {}).items()]
     comments = [] if "properties" in schema else _comments(schema)
@@ -63,7 +64,7 @@ def _answer_outline(answer: Any) -> str:
 
 
 def _outline(schema: Mapping[str, Any]) -> str:  # noqa: PLR0911 (a list of cases)
-    """Return the outline of a schema's values, on several lines for an object."""
+    """Return the outline of the values that a schema allows. An object's outline has several lines."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if choices := schema.get("enum") or ([schema["const"]] if "const" in schema else []):
@@ -83,7 +84,7 @@ def _outline(schema: Mapping[str, Any]) -> str:  # noqa: PLR0911 (a list of case
 
 def _object(schema: Mapping[str, Any]) -> str:
     if "properties" not in schema:
-        additional = schema.get("additionalProperties")  # Pydantic writes true for any value
+        additional = schema.get("additionalProperties")  # in Pydantic's schemas, it can be true
         values = _outline(additional if isinstance(additional, Mapping) else {})
         return f"{{string: {values}, ...}}"
     members = [
@@ -99,7 +100,7 @@ def _member(name: str, member: Mapping[str, Any], schema: Mapping[str, Any]) -> 
 
 
 def _comments(schema: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the comment above an outline, with the description and the bounds of its values."""
+    """Yield the comment above an outline, if any: the description of its values and the limits on a list."""
     description = " ".join(str(schema.get("description", "")).split())
     if words := " ".join(filter(None, (description, _bounds(schema)))):
         yield f"// {words}"
@@ -107,7 +108,9 @@ def _comments(schema: Mapping[str, Any]) -> Iterator[str]:
 
 def _bounds(member: Mapping[str, Any]) -> str:
     """
-    Return the limits of a list's length; ``""`` if there are none, or for a tuple, whose outline shows them.
+    Return the limits on a list's length, or ``""`` if there are none.
+
+    Also return ``""`` for a tuple, because its outline already shows them.
     """
     minimum, maximum = member.get("minItems", 0), member.get("maxItems")
     if "prefixItems" in member or not (minimum or maximum):
