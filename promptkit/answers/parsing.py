@@ -26,7 +26,7 @@ from promptkit.types.caching import cached_by_type
 from promptkit.types.conversion_reasons import reason_of
 from promptkit.types.descriptions import expected_of
 from promptkit.types.errors import MAX_ERRORS, ConversionError
-from promptkit.types.parsing import unreadable_json_error
+from promptkit.types.parsing import malformed_json_error
 from promptkit.types.scalar_parsers import Read
 from promptkit.types.schemas import check_answer_type
 from promptkit.types.structuring import structurer
@@ -71,7 +71,7 @@ _QUOTES: Final = "\"'“"
 _OPENING: Final = {"}": "{", "]": "["}
 
 
-class JsonValue(Struct, frozen=True):
+class JsonExtent(Struct, frozen=True):
     """
     The extent of a JSON value in a model's answer. The value can be malformed.
 
@@ -96,7 +96,7 @@ class JsonValue(Struct, frozen=True):
     is_too_deep: bool = False
 
 
-def find_values(text: str, *, fences_end_values: bool = True) -> Iterator[JsonValue]:
+def find_values(text: str, *, fences_end_values: bool = True) -> Iterator[JsonExtent]:
     """
     Yield the extent of each JSON value in *text* that is not part of another value.
 
@@ -114,12 +114,12 @@ def find_values(text: str, *, fences_end_values: bool = True) -> Iterator[JsonVa
         position = start
         while (match := _START.search(text, position, end)) is not None:
             is_scalar = match["scalar"] is not None
-            value = JsonValue(*match.span("scalar")) if is_scalar else _extent(text, match.start(), end)
+            value = JsonExtent(*match.span("scalar")) if is_scalar else _find_extent(text, match.start(), end)
             yield value
             position = value.end
 
 
-def _extent(text: str, start: int, end: int) -> JsonValue:
+def _find_extent(text: str, start: int, end: int) -> JsonExtent:
     """Return the extent of the value whose first bracket is at *start*. It ends at *end* at the latest."""
     brackets: list[str] = []
     position = last = start
@@ -140,9 +140,9 @@ def _extent(text: str, start: int, end: int) -> JsonValue:
             while brackets.pop() != _OPENING[mark]:  # an inner bracket is not closed
                 pass
             if not brackets:
-                return JsonValue(start, position)
+                return JsonExtent(start, position)
         last, is_value, is_within_words = position, mark == ":", False
-    return JsonValue(start, end, is_closed=False, is_too_deep=len(brackets) > MAX_DEPTH)
+    return JsonExtent(start, end, is_closed=False, is_too_deep=len(brackets) > MAX_DEPTH)
 
 
 T = TypeVar("T")
@@ -199,14 +199,14 @@ def parse_answer(text: str, answer: Any, *, allow_cut: bool = False) -> Any:
     if not isinstance(text, str):
         msg = f"an answer must be text, not {type(text).__name__}: pass the text of the model's message"
         raise TypeError(msg)
-    read, expected = _reader(answer)
+    read, expected = _answer_converter(answer)
     if len(text) > _MAX_LENGTH:
         error = ConversionError(reason=f"has more than {_MAX_LENGTH:,} characters")
         raise AnswerError(text, _invalid_parts(error, expected))
     decoder = _Decoder(text, allow_cut=allow_cut)
     no_json = ConversionError(reason=f"contains no JSON: expected {expected}")
     failures = [((False, 0), _invalid_parts(no_json, expected))]
-    for json_value in _values(text):
+    for json_value in _candidate_values(text):
         value = None
         try:
             value = decoder.decode(json_value)
@@ -225,13 +225,13 @@ def parse_answer(text: str, answer: Any, *, allow_cut: bool = False) -> Any:
 
 
 @cached_by_type
-def _reader(answer: Any) -> tuple[Read, str]:
+def _answer_converter(answer: Any) -> tuple[Read, str]:
     """Return a function that converts JSON values to a type, and a description of valid values."""
     check_answer_type(answer)
     return structurer(answer), expected_of(answer)
 
 
-def _values(text: str) -> Iterator[JsonValue]:
+def _candidate_values(text: str) -> Iterator[JsonExtent]:
     """
     Yield the JSON values in an answer, from the last to the first.
 
@@ -278,7 +278,7 @@ class _Decoder:
         self._text, self._allow_cut, self._unread = text, allow_cut, _MAX_READ
         self.needs_repair = False
 
-    def decode(self, value: JsonValue) -> Any:
+    def decode(self, value: JsonExtent) -> Any:
         """Decode a value. Raises `ConversionError` if it is malformed and cannot be repaired."""
         if value.is_too_deep:
             raise ConversionError(reason=f"is nested more than {MAX_DEPTH} levels deep")
@@ -288,7 +288,7 @@ class _Decoder:
         try:
             return msgspec.json.decode(text)
         except (ValueError, RecursionError) as error:
-            malformed = unreadable_json_error(self._text[: value.end], error, value.start)
+            malformed = malformed_json_error(self._text[: value.end], error, value.start)
         try:
             return self._repair(text if value.is_closed else _UNFINISHED_MEMBER.sub("", text))
         except ModuleNotFoundError:

@@ -12,7 +12,13 @@ from promptkit.types.caching import cached_by_type
 from promptkit.types.schemas import answer_schema
 
 #: Common names for JSON Schema types.
-_NAMES: Final = {"string": "string", "integer": "int", "number": "float", "boolean": "bool", "null": "null"}
+_TYPE_NAMES: Final = {
+    "string": "string",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "null": "null",
+}
 
 
 def answer_format(
@@ -76,24 +82,24 @@ def _outline(schema: Mapping[str, Any]) -> str:  # noqa: PLR0911 (a list of case
             items = [_outline(item) for item in schema.get("prefixItems", ())]
             return f"[{', '.join(items or [_outline(schema['items']), '...'])}]"
         case "object":
-            return _object(schema)
+            return _object_outline(schema)
         case str(name):
-            return _NAMES[name]
+            return _TYPE_NAMES[name]
     return "any"
 
 
-def _object(schema: Mapping[str, Any]) -> str:
+def _object_outline(schema: Mapping[str, Any]) -> str:
     if "properties" not in schema:
         additional = schema.get("additionalProperties")  # in Pydantic's schemas, it can be true
         values = _outline(additional if isinstance(additional, Mapping) else {})
         return f"{{string: {values}, ...}}"
     members = [
-        line for name, member in schema["properties"].items() for line in _member(name, member, schema)
+        line for name, member in schema["properties"].items() for line in _member_lines(name, member, schema)
     ]
     return hanging_indent("\n".join(["{", *members]), "", "  ") + "\n}"
 
 
-def _member(name: str, member: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
+def _member_lines(name: str, member: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
     yield from _comments(member)
     optional_mark = "" if name in schema.get("required", ()) else "?"
     yield f"{name}{optional_mark}: {_outline(member)},"
@@ -102,11 +108,11 @@ def _member(name: str, member: Mapping[str, Any], schema: Mapping[str, Any]) -> 
 def _comments(schema: Mapping[str, Any]) -> Iterator[str]:
     """Yield the comment above an outline, if any: the description of its values and the limits on a list."""
     description = " ".join(str(schema.get("description", "")).split())
-    if words := " ".join(filter(None, (description, _bounds(schema)))):
+    if words := " ".join(filter(None, (description, _length_comment(schema)))):
         yield f"// {words}"
 
 
-def _bounds(member: Mapping[str, Any]) -> str:
+def _length_comment(member: Mapping[str, Any]) -> str:
     """
     Return the limits on a list's length, or ``""`` if there are none.
 

@@ -105,7 +105,7 @@ def parse_scopes(scopes: str | Iterable[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _flag(_: object, attribute: "attrs.Attribute[bool]", value: object) -> None:
+def _validate_flag(_: object, attribute: "attrs.Attribute[bool]", value: object) -> None:
     check_flag(attribute.name, value)
 
 
@@ -136,10 +136,10 @@ class Tool:
         https://modelcontextprotocol.io/specification/2025-11-25/schema#toolannotations
     """
 
-    read_only: bool = attrs.field(default=True, validator=_flag)
-    idempotent: bool = attrs.field(default=True, validator=_flag)
-    open_world: bool = attrs.field(default=False, validator=_flag)
-    destructive: bool = attrs.field(default=False, validator=_flag)
+    read_only: bool = attrs.field(default=True, validator=_validate_flag)
+    idempotent: bool = attrs.field(default=True, validator=_validate_flag)
+    open_world: bool = attrs.field(default=False, validator=_validate_flag)
+    destructive: bool = attrs.field(default=False, validator=_validate_flag)
 
     def __attrs_post_init__(self) -> None:
         if self.read_only and self.destructive:

@@ -24,7 +24,7 @@ class TooLongError(ValueError):
     path: tuple[int, ...] = ()  # like that of `UnsendableError`; empty, because the whole result is too long
 
 
-class Bound:
+class ByteCounter:
     """
     A byte counter for items that are read from an author's iterators.
 
@@ -79,17 +79,17 @@ def read_all(values: Iterable[T], prefix: str = "") -> Sequence[T]:
     """
     if isinstance(values, list | tuple):
         return values
-    bound, items = Bound(prefix=prefix), list[T]()
+    counter, items = ByteCounter(prefix=prefix), list[T]()
     for value in values:
-        bound.count(value)
+        counter.count(value)
         items.append(value)
     return items
 
 
 async def read_all_async(values: AsyncIterable[T], prefix: str = "") -> Sequence[T]:
     """Return all items of an author's asynchronous iterable; see `read_all`."""
-    bound, items = Bound(prefix=prefix), list[T]()
+    counter, items = ByteCounter(prefix=prefix), list[T]()
     async for value in values:
-        bound.count(value)
+        counter.count(value)
         items.append(value)
     return items

@@ -22,7 +22,7 @@ from promptkit.language.validation import Role, checked_uri, describe
 Members: TypeAlias = dict[str, Any]
 
 #: A content block, and whether a cache point follows it.
-ReadPart: TypeAlias = tuple[Content, bool]
+ConvertedPart: TypeAlias = tuple[Content, bool]
 
 #: Roles, keyed by their names in the libraries. LangChain calls roles types.
 _ROLES: Final[Mapping[object, Role | Literal["system"]]] = {
@@ -32,7 +32,7 @@ _ROLES: Final[Mapping[object, Role | Literal["system"]]] = {
 }
 
 #: Fields of a message that models do not see.
-_METADATA: Final = frozenset(
+_IGNORED_MESSAGE_FIELDS: Final = frozenset(
     (
         *("type", "id", "status", "model", "usage", "stop_reason", "stop_sequence", "stop_details"),
         *("container", "annotations", "example", "response_metadata", "usage_metadata", "chunk_position"),
@@ -43,7 +43,7 @@ _METADATA: Final = frozenset(
 _CACHE_MARKS: Final = frozenset(("cache_control", "prompt_cache_breakpoint"))
 
 #: Fields of a part that models do not see, or that only change how the vendor processes the part.
-_SETTINGS: Final = _CACHE_MARKS | {
+_IGNORED_PART_FIELDS: Final = _CACHE_MARKS | {
     *("id", "index", "detail", "annotations", "citations", "logprobs", "source_type", "_meta", "icons"),
 }
 
@@ -56,7 +56,7 @@ _URL_HINT: Final = (
 )
 
 
-def read_message(message: object, label: str) -> tuple[Role | Literal["system"], list[ReadPart]]:
+def convert_message(message: object, label: str) -> tuple[Role | Literal["system"], list[ConvertedPart]]:
     """
     Return the role and the parts of a message. Blank text is omitted.
 
@@ -83,14 +83,14 @@ def read_message(message: object, label: str) -> tuple[Role | Literal["system"],
     if not isinstance(role, str) or role not in _ROLES:
         msg = f"{label} has the role {role!r}: a workflow can have only user, assistant and system messages"
         raise ValueError(msg)
-    _check_remaining(members, _METADATA, label)
-    parts: list[ReadPart] = []
+    _check_remaining(members, _IGNORED_MESSAGE_FIELDS, label)
+    parts: list[ConvertedPart] = []
     if isinstance(content, str):
         parts = [(Text(content), False)]
     elif isinstance(content, list | tuple):
-        parts = [_read_part(part, f"{label}, part {number}") for number, part in enumerate(content, 1)]
+        parts = [_convert_part(part, f"{label}, part {number}") for number, part in enumerate(content, 1)]
     elif content is not None:
-        parts = [_read_part(content, label)]
+        parts = [_convert_part(content, label)]
     return _ROLES[role], [part for part in parts if not isinstance(part[0], Text) or part[0]]
 
 
@@ -116,7 +116,7 @@ def _check_remaining(members: Members, ignored: frozenset[str], label: str) -> N
             raise ValueError(msg)
 
 
-def _read_part(part: object, label: str) -> ReadPart:
+def _convert_part(part: object, label: str) -> ConvertedPart:
     if isinstance(part, str):
         return Text(part), False
     members = _members(part)
@@ -124,22 +124,22 @@ def _read_part(part: object, label: str) -> ReadPart:
         msg = f"{label} is {describe(part)}: pass text or a dictionary with a type"
         raise TypeError(msg)
     kind = members.pop("type", None)
-    if not isinstance(kind, str) or kind not in _READERS:
+    if not isinstance(kind, str) or kind not in _CONVERTERS:
         msg = f"{label} has the type {kind!r}, {_NO_COUNTERPART}"
         raise ValueError(msg)
     try:
-        content = _READERS[kind](members)
+        content = _CONVERTERS[kind](members)
     except MediaError as error:
         msg = f"{label}: {error}"
         raise type(error)(msg) from None
     except (TypeError, ValueError) as error:
         msg = f"{label} is an invalid {kind!r}: {error}"
         raise ValueError(msg) from None
-    _check_remaining(members, _SETTINGS, label)
+    _check_remaining(members, _IGNORED_PART_FIELDS, label)
     return content, not _CACHE_MARKS.isdisjoint(members)
 
 
-def _take(members: Members, *names: str) -> Any:
+def _pop_field(members: Members, *names: str) -> Any:
     """
     Remove the fields called *names*, which are alternative names, and return the value of the first of them.
 
@@ -152,76 +152,80 @@ def _take(members: Members, *names: str) -> Any:
     return values[0]
 
 
-def _take_object(members: Members, name: str) -> Members:
+def _pop_object(members: Members, name: str) -> Members:
     """Remove the field *name* and return its value. Raises ValueError unless the value is an object."""
-    nested = _members(_take(members, name))
+    nested = _members(_pop_field(members, name))
     if nested is None:
         msg = f"its {name!r} is not an object"
         raise ValueError(msg)
     return nested
 
 
-def _text(members: Members) -> Content:
-    return Text(_take(members, "text"), **_annotations(members))
+def _convert_text(members: Members) -> Content:
+    return Text(_pop_field(members, "text"), **_pop_annotations(members))
 
 
-def _image(members: Members) -> Content:
-    data, mime_type = _file(members)
-    return Image(data, mime_type, **_annotations(members))
+def _convert_image(members: Members) -> Content:
+    data, mime_type = _pop_file(members)
+    return Image(data, mime_type, **_pop_annotations(members))
 
 
-def _image_url(members: Members) -> Content:
-    url = _take(members, "image_url")
-    return Image(*_decode_url(url if isinstance(url, str) else _take(dict(url), "url")))
+def _convert_image_url(members: Members) -> Content:
+    url = _pop_field(members, "image_url")
+    return Image(*_decode_url(url if isinstance(url, str) else _pop_field(dict(url), "url")))
 
 
-def _audio(members: Members) -> Content:
-    data, mime_type = _file(members)
-    return Audio(data, mime_type, **_annotations(members))
+def _convert_audio(members: Members) -> Content:
+    data, mime_type = _pop_file(members)
+    return Audio(data, mime_type, **_pop_annotations(members))
 
 
-def _input_audio(members: Members) -> Content:
-    return Audio(_decode(_take(_take_object(members, "input_audio"), "data")))
+def _convert_input_audio(members: Members) -> Content:
+    return Audio(_decode(_pop_field(_pop_object(members, "input_audio"), "data")))
 
 
-def _document(members: Members) -> Content:
-    title, source = members.pop("title", "document"), _take_object(members, "source")
+def _convert_document(members: Members) -> Content:
+    title, source = members.pop("title", "document"), _pop_object(members, "source")
     if source.get("type") == "text":
         uri = _uri_of(title)
-        return EmbeddedResource(uri, text=_take(source, "data"), mime_type=_mime_type(source))
-    return _named_document(title, *_file({"source": source}))
+        return EmbeddedResource(uri, text=_pop_field(source, "data"), mime_type=_pop_mime_type(source))
+    return _named_document(title, *_pop_file({"source": source}))
 
 
-def _file_part(members: Members) -> Content:
+def _convert_file_part(members: Members) -> Content:
     if "file" not in members:  # LangChain's format
-        return _named_document(members.pop("filename", "document"), *_file(members))
-    return _input_file(_take_object(members, "file"))
+        return _named_document(members.pop("filename", "document"), *_pop_file(members))
+    return _convert_input_file(_pop_object(members, "file"))
 
 
-def _input_file(members: Members) -> Content:
-    name, url = members.pop("filename", "document"), _take(members, "file_data")
+def _convert_input_file(members: Members) -> Content:
+    name, url = members.pop("filename", "document"), _pop_field(members, "file_data")
     return _named_document(name, *_decode_url(url))
 
 
-def _resource(members: Members) -> Content:
-    resource = _take_object(members, "resource")
+def _convert_resource(members: Members) -> Content:
+    resource = _pop_object(members, "resource")
     blob = resource.get("blob")
     return EmbeddedResource(
-        str(_take(resource, "uri")),
+        str(_pop_field(resource, "uri")),
         text=resource.get("text"),
         blob=None if blob is None else _decode(blob),
-        mime_type=_mime_type(resource),
-        **_annotations(members),
+        mime_type=_pop_mime_type(resource),
+        **_pop_annotations(members),
     )
 
 
-def _resource_link(members: Members) -> Content:
+def _convert_resource_link(members: Members) -> Content:
     optional = {name: members.pop(name, None) for name in ("title", "description", "size")}
-    uri, name, mime_type = str(_take(members, "uri")), _take(members, "name"), _mime_type(members)
-    return ResourceLink(uri, name=name, mime_type=mime_type, **optional, **_annotations(members))
+    uri, name, mime_type = (
+        str(_pop_field(members, "uri")),
+        _pop_field(members, "name"),
+        _pop_mime_type(members),
+    )
+    return ResourceLink(uri, name=name, mime_type=mime_type, **optional, **_pop_annotations(members))
 
 
-def _annotations(members: Members) -> dict[str, Any]:
+def _pop_annotations(members: Members) -> dict[str, Any]:
     """Remove MCP's annotations and return them as keyword arguments for `Content`."""
     if not isinstance(members.get("annotations"), Mapping):  # OpenAI and LangChain use the name for citations
         return {}
@@ -230,20 +234,20 @@ def _annotations(members: Members) -> dict[str, Any]:
     return {name: sent[key] for key, name in names.items() if sent.get(key) is not None}
 
 
-def _mime_type(members: Members) -> str | None:
+def _pop_mime_type(members: Members) -> str | None:
     """Remove and return the MIME type, whose field differs between libraries; None if there is none."""
     names = [name for name in ("mimeType", "mime_type", "media_type") if name in members]
-    mime_type: str | None = _take(members, *names) if names else None
+    mime_type: str | None = _pop_field(members, *names) if names else None
     return mime_type
 
 
-def _file(members: Members) -> tuple[bytes, str | None]:
+def _pop_file(members: Members) -> tuple[bytes, str | None]:
     """Remove and return the bytes of a file, and its MIME type; None if the MIME type is not given."""
-    file = _take_object(members, "source") if "source" in members else members  # Anthropic nests the file
-    mime_type = _mime_type(file)
+    file = _pop_object(members, "source") if "source" in members else members  # Anthropic nests the file
+    mime_type = _pop_mime_type(file)
     if "url" in file:
         return _decode_url(file.pop("url"))
-    return _decode(_take(file, "data", "base64")), mime_type
+    return _decode(_pop_field(file, "data", "base64")), mime_type
 
 
 def _decode_url(url: str) -> tuple[bytes, str | None]:
@@ -277,15 +281,15 @@ def _uri_of(name: str) -> str:
 
 
 #: Functions that convert a part and remove the fields that they use, keyed by the part's type.
-_READERS: Final[Mapping[object, Callable[[Members], Content]]] = {
-    **dict.fromkeys(("text", "input_text", "output_text"), _text),
-    **dict.fromkeys(("image_url", "input_image"), _image_url),
-    "image": _image,
-    "audio": _audio,
-    "input_audio": _input_audio,
-    "document": _document,
-    "file": _file_part,
-    "input_file": _input_file,
-    "resource": _resource,
-    "resource_link": _resource_link,
+_CONVERTERS: Final[Mapping[object, Callable[[Members], Content]]] = {
+    **dict.fromkeys(("text", "input_text", "output_text"), _convert_text),
+    **dict.fromkeys(("image_url", "input_image"), _convert_image_url),
+    "image": _convert_image,
+    "audio": _convert_audio,
+    "input_audio": _convert_input_audio,
+    "document": _convert_document,
+    "file": _convert_file_part,
+    "input_file": _convert_input_file,
+    "resource": _convert_resource,
+    "resource_link": _convert_resource_link,
 }

@@ -45,20 +45,20 @@ _CANONICAL: Final = {
 }
 
 
-class _ShowsPng(Protocol):
+class _SupportsReprPng(Protocol):
     """An object with the method that notebooks call to display it, such as a PIL image."""
 
     def _repr_png_(self) -> bytes | None: ...
 
 
-class _SavesFigure(Protocol):
+class _SupportsSavefig(Protocol):
     """A figure of matplotlib, or of a library that is based on it."""
 
     def savefig(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
 #: An object that can be rendered as PNG.
-Showable: TypeAlias = _ShowsPng | _SavesFigure
+Renderable: TypeAlias = _SupportsReprPng | _SupportsSavefig
 
 
 def render_png(value: Any) -> bytes | None:
@@ -77,7 +77,7 @@ def render_png(value: Any) -> bytes | None:
     return None
 
 
-def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
+def _convert_to_bytes(value: bytes | bytearray | memoryview | Renderable) -> bytes:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     if isinstance(value, str | Path):
@@ -99,7 +99,7 @@ class Media(Content):
     _types: ClassVar[frozenset[str]]
     _limit: ClassVar[int]
 
-    data: bytes = attrs.field(converter=_media)
+    data: bytes = attrs.field(converter=_convert_to_bytes)
     mime_type: str | None = attrs.field(default=None, validator=optional_text)
 
     def __attrs_post_init__(self) -> None:
@@ -313,11 +313,11 @@ def checked_type(data: bytes, declared: str | None, accepted: frozenset[str], li
         msg = f"the bytes are {detected}, not {declared}: omit the type, or correct it"
         raise UnsendableMediaError(msg)
     if detected in IMAGE_TYPES:
-        _check_picture(data, detected)
+        _check_image(data, detected)
     return detected
 
 
-def _check_picture(data: bytes, mime_type: str) -> None:
+def _check_image(data: bytes, mime_type: str) -> None:
     """
     Raise UnsendableMediaError unless an image is complete and its width and height are within the limit.
     """

@@ -19,7 +19,7 @@ import attrs
 from promptkit.language.blocks import to_block
 from promptkit.language.bounds import read_all
 from promptkit.language.content import Content, note_repr
-from promptkit.language.media import Showable
+from promptkit.language.media import Renderable
 from promptkit.language.text import Text
 from promptkit.language.validation import Role, checked_role, describe
 
@@ -55,7 +55,7 @@ def system_text(*parts: Text | None) -> Text | None:
     return reduce(add, texts) if texts else None
 
 
-def _block(content: str | Content | Showable) -> Content:
+def _block(content: str | Content | Renderable) -> Content:
     block = to_block(content)
     if block is None:
         msg = "the content of a message is empty: pass text or other content"
@@ -129,7 +129,7 @@ class Message:
         return other + make_workflow((self,))
 
 
-def _messages(messages: Iterable[Message]) -> tuple[Message, ...]:
+def _checked_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
     if not isinstance(messages, Iterable):
         msg = f"Workflow() takes a list of messages, not {describe(messages)}: create it with user(...)"
         raise TypeError(msg)
@@ -181,7 +181,7 @@ class Workflow(Sequence[Message]):
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
     """
 
-    messages: tuple[Message, ...] = attrs.field(default=(), converter=_messages)
+    messages: tuple[Message, ...] = attrs.field(default=(), converter=_checked_messages)
     system: Text | None = attrs.field(default=None, converter=_system_part)
     answer: Any = attrs.field(default=None, init=False)
     cache_points: tuple[CachePosition, ...] = attrs.field(default=(), init=False)
@@ -213,7 +213,7 @@ class Workflow(Sequence[Message]):
 
             MediaError: If an image or audio cannot be sent.
         """
-        from promptkit.language.foreign_messages import read_message  # few prompts need it
+        from promptkit.language.foreign_messages import convert_message  # few prompts need it
 
         if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
             msg = f"Workflow.from_messages() takes a list of messages, not {describe(messages)}"
@@ -222,10 +222,10 @@ class Workflow(Sequence[Message]):
         systems: list[Text] = []
         points: list[CachePosition] = []
         for number, message in enumerate(read_all(messages, "Workflow.from_messages(...) got "), 1):
-            role, parts = read_message(message, f"message {number}")
+            role, parts = convert_message(message, f"message {number}")
             for content, is_cached in parts:
                 if role != "system":
-                    turns.append(message_of(role, content))
+                    turns.append(make_message(role, content))
                 elif isinstance(content, Text):
                     systems.append(content)
                 else:
@@ -243,7 +243,7 @@ class Workflow(Sequence[Message]):
     @property
     def sent(self) -> tuple[Message, ...]:
         """The messages as they are sent with MCP: the system part comes first, with the role ``"user"``."""
-        return self._messages_after("user")
+        return self._with_system("user")
 
     @property
     def shown(self) -> tuple[Message, ...]:
@@ -252,10 +252,10 @@ class Workflow(Sequence[Message]):
 
         The system part comes first, with the role ``"system"``.
         """
-        return self._messages_after("system")
+        return self._with_system("system")
 
-    def _messages_after(self, role: Role | Literal["system"]) -> tuple[Message, ...]:
-        return self.messages if self.system is None else (message_of(role, self.system), *self.messages)
+    def _with_system(self, role: Role | Literal["system"]) -> tuple[Message, ...]:
+        return self.messages if self.system is None else (make_message(role, self.system), *self.messages)
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -283,9 +283,9 @@ class Workflow(Sequence[Message]):
             has_run = any(self.messages[end - len(item.messages) : end] == item.messages for end in ends)
             return has_run and item.system in (None, self.system)
         is_in_system = (
-            self.system is not None and not isinstance(item, Message) and _matches(self.sent[0], item)
+            self.system is not None and not isinstance(item, Message) and _contains(self.sent[0], item)
         )
-        return is_in_system or any(_matches(message, item) for message in self.messages)
+        return is_in_system or any(_contains(message, item) for message in self.messages)
 
     def __eq__(self, other: object) -> bool:
         # If the other operand is a message, Python calls `Message.__eq__`.
@@ -316,7 +316,7 @@ class Workflow(Sequence[Message]):
         return NotImplemented if (head := _to_workflow(other)) is None else _sum(head, self)
 
 
-def _matches(message: Message, item: object) -> bool:
+def _contains(message: Message, item: object) -> bool:
     return message == item if isinstance(item, Message | Workflow) else item in message
 
 
@@ -344,7 +344,7 @@ def make_workflow(
     return workflow
 
 
-def message_of(role: Role | Literal["system"], content: Content) -> Message:
+def make_message(role: Role | Literal["system"], content: Content) -> Message:
     """Create a message without checks, for speed."""
     message = _new(Message)
     _set_role(message, role)
@@ -414,7 +414,7 @@ def _to_workflow(value: Any) -> Workflow | None:
         return make_workflow((value,))
     if value is None or isinstance(value, str | Content):
         block = to_block(value)
-        return make_workflow(() if block is None else (message_of("user", block),))
+        return make_workflow(() if block is None else (make_message("user", block),))
     return None
 
 

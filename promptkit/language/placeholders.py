@@ -423,7 +423,7 @@ def append_indented(before: str, text: str) -> str:
 
 #: Kinds of syntax from Jinja, Handlebars and Mustache, and from the commands of Claude Code, Gemini CLI and
 #: VS Code. If several kinds match, the first is used.
-_SYNTAX: Final = re.compile(
+_TEMPLATE_SYNTAX: Final = re.compile(
     r"""
     (?P<condition>
         \{%-?[ \t]*(?:if|elif|else|endif)\b[^%\n]*%\}
@@ -474,7 +474,7 @@ def find_template_syntax(text: str, names: Collection[str]) -> Iterator[tuple[st
             The names of the text's own placeholders and marks, which are not reported.
     """
     reported = set[str]()
-    for match in _SYNTAX.finditer(text):
+    for match in _TEMPLATE_SYNTAX.finditer(text):
         kind = match.lastgroup or ""
         placeholder = TAG.fullmatch(match[0])
         if kind not in reported and not (placeholder and placeholder[2] in names):

@@ -5,13 +5,13 @@ from io import IOBase
 from typing import Any, Final
 
 from promptkit.language.blocks import to_block
-from promptkit.language.bounds import MAX_REPLY_BYTES, Bound
+from promptkit.language.bounds import MAX_REPLY_BYTES, ByteCounter
 from promptkit.language.messages import (
     CachePosition,
     Message,
     Workflow,
+    make_message,
     make_workflow,
-    message_of,
     resolve_points,
     shift_points,
     system_text,
@@ -55,13 +55,13 @@ class MessageBuilder:
             The size limit for a reply, in bytes.
     """
 
-    __slots__ = ("_bound", "_counted", "_messages", "_points", "_systems", "_uncounted_until")
+    __slots__ = ("_counted", "_counter", "_messages", "_points", "_systems", "_uncounted_until")
 
     def __init__(self, limit: int = MAX_REPLY_BYTES) -> None:
         self._messages: list[Message] = []
         self._systems: list[Text] = []
         self._points: list[CachePosition] = []
-        self._bound = Bound(limit)
+        self._counter = ByteCounter(limit)
         self._counted, self._uncounted_until = 0, UNCOUNTED_MESSAGES
 
     def add(self, value: Any, path: tuple[int, ...] = ()) -> None:
@@ -111,7 +111,7 @@ class MessageBuilder:
                 raise UnsendableError(value, path) from None
             return False
         if block is not None:
-            self._messages.append(message_of("user", block))
+            self._messages.append(make_message("user", block))
         return True
 
     def _add_system(self, workflow: Workflow) -> None:
@@ -120,12 +120,12 @@ class MessageBuilder:
             self._points += shift_points(
                 workflow.cache_points, workflow.system, len(self._messages), self._systems
             )
-        self._bound.count(workflow.system)
+        self._counter.count(workflow.system)
         if workflow.system is not None:
             self._systems.append(workflow.system)
 
     def _count(self) -> None:
         for message in self._messages[self._counted :]:
-            self._bound.count(message)
+            self._counter.count(message)
         self._counted = len(self._messages)
         self._uncounted_until = self._counted + UNCOUNTED_MESSAGES

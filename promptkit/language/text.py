@@ -212,7 +212,7 @@ def plain_string(value: object, label: str) -> str:
     hint = "convert it to a str first"
     if is_optional_part(value):
         hint = "pass optional(...) to fit(...)"
-    elif _is_part(value):
+    elif _is_nontext_part(value):
         hint = "pass it to user(...) next to the text"
     elif isinstance(value, list | tuple):
         hint = "convert it to text with bullets(...) or inline(...)"
@@ -257,9 +257,9 @@ def _placeholder_text(value: object, name: str, label: str) -> str:
         return value.name
     if isinstance(value, list | tuple) and all(_is_scalar(item) for item in value):
         return ", ".join(scalar_text(item, name) for item in value)
-    if _is_scalar(value) or _is_part(value) or isinstance(value, set | frozenset | bytes | bytearray):
+    if _is_scalar(value) or _is_nontext_part(value) or isinstance(value, set | frozenset | bytes | bytearray):
         return scalar_text(value, f"{label}: {name}")
-    if isinstance(value, list | tuple) and (part := next(filter(_is_part, value), None)) is not None:
+    if isinstance(value, list | tuple) and (part := next(filter(_is_nontext_part, value), None)) is not None:
         return plain_string(part, f"{label}: {name}")
     try:
         built = msgspec.to_builtins(value)
@@ -268,7 +268,7 @@ def _placeholder_text(value: object, name: str, label: str) -> str:
         return scalar_text(value, f"{label}: {name}")  # raises a TypeError with a hint
 
 
-def _is_part(value: object) -> bool:
+def _is_nontext_part(value: object) -> bool:
     """Return whether a value is a message, content other than text, or a result of `optional`."""
     is_own = type(value).__module__.startswith("promptkit.language.") or is_optional_part(value)
     return is_own and not isinstance(value, Text)

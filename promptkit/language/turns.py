@@ -5,15 +5,15 @@ from typing import Literal, TypeAlias, final
 
 from promptkit.language.blocks import to_block
 from promptkit.language.content import Content, note_repr
-from promptkit.language.media import Showable
+from promptkit.language.media import Renderable
 from promptkit.language.messages import (
     GAP,
     SYSTEM,
     CachePosition,
     Workflow,
     end_of_system,
+    make_message,
     make_workflow,
-    message_of,
     resolve_points,
     system_text,
 )
@@ -21,7 +21,7 @@ from promptkit.language.text import Text, plain_text
 from promptkit.language.validation import Role, UnsendableError, describe
 
 #: Values that `user` and `assistant` accept. ``None``, ``False`` and blank text are omitted.
-Part: TypeAlias = "str | Content | Showable | CachePoint | Literal[False] | None"
+Part: TypeAlias = "str | Content | Renderable | CachePoint | Literal[False] | None"
 
 
 @final
@@ -74,7 +74,7 @@ def user(*parts: Part) -> Workflow:
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
     """
-    return _turn("user", parts)
+    return _make_turn("user", parts)
 
 
 def assistant(*parts: Part) -> Workflow:
@@ -96,7 +96,7 @@ def assistant(*parts: Part) -> Workflow:
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
     """
-    return _turn("assistant", parts)
+    return _make_turn("assistant", parts)
 
 
 def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
@@ -143,9 +143,9 @@ def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
     return make_workflow((), text, None, resolve_points(points, text))
 
 
-def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
+def _make_turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
     if len(parts) == 1 and type(text := parts[0]) is str and text and not text.isspace():
-        return make_workflow((message_of(role, plain_text(text)),))  # most turns consist of one string
+        return make_workflow((make_message(role, plain_text(text)),))  # most turns consist of one string
     blocks: list[Content] = []
     run: list[str] = []  # adjacent strings that become one block
     points: list[CachePosition] = []
@@ -155,7 +155,7 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
                 run.append(part)
             continue
         if isinstance(part, CachePoint):
-            points.append(_next_in_turn(blocks, run))
+            points.append(_next_position(blocks, run))
             continue
         try:
             block = to_block(part)
@@ -165,21 +165,21 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
         if isinstance(block, Text) and not block.annotated:
             run.append(block.text)
         elif block is not None:
-            _close(run, blocks)
-            _append(block, blocks)
-    _close(run, blocks)
-    messages = tuple([message_of(role, block) for block in blocks])
+            _flush_run(run, blocks)
+            _append_or_join(block, blocks)
+    _flush_run(run, blocks)
+    messages = tuple([make_message(role, block) for block in blocks])
     return make_workflow(messages, None, None, _turn_points(points, blocks) if points else ())
 
 
-def _close(run: list[str], blocks: list[Content]) -> None:
+def _flush_run(run: list[str], blocks: list[Content]) -> None:
     """Move the strings in *run*, if any, to *blocks* as one block."""
     if run:
         blocks.append(plain_text("\n\n".join(run)))
         run.clear()
 
 
-def _append(block: Content, blocks: list[Content]) -> None:
+def _append_or_join(block: Content, blocks: list[Content]) -> None:
     """Append *block* to *blocks*, or join it to the last block if both are text with equal annotations."""
     last = blocks[-1] if blocks else None
     if isinstance(block, Text) and isinstance(last, Text) and block.annotations == last.annotations:
@@ -188,7 +188,7 @@ def _append(block: Content, blocks: list[Content]) -> None:
         blocks.append(block)
 
 
-def _next_in_turn(blocks: Sequence[Content], run: Sequence[str]) -> CachePosition:
+def _next_position(blocks: Sequence[Content], run: Sequence[str]) -> CachePosition:
     """
     Return the position at which the next part of a turn would start if it were joined to the preceding text.
     """

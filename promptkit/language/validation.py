@@ -229,7 +229,7 @@ def is_role_tuple(value: object) -> bool:
     return (len(value) == 2 and isinstance(value[1], str)) or str.__str__(value[0]).lower() in _ROLES
 
 
-def _is_foreign_message(value: object) -> bool:
+def _is_convertible_message(value: object) -> bool:
     """
     Return whether *value* looks like a message for `Workflow.from_messages`, or a request with such messages.
     """
@@ -238,7 +238,7 @@ def _is_foreign_message(value: object) -> bool:
     return hasattr(value, "content") and hasattr(value, "model_dump")
 
 
-def _is_other_message(value: object) -> bool:
+def _is_message_like(value: object) -> bool:
     """Return whether *value* looks like a message in an unsupported format, or like a part of a message."""
     if isinstance(value, Mapping):
         return not {"role", "contents"}.isdisjoint(value) or {"type", "text"} <= value.keys()
@@ -291,8 +291,8 @@ _HINTS: Final[tuple[tuple[Any, str | Callable[[Any], str]], ...]] = (
     (is_role_tuple, _turn_hint),
     (_is_turn, "join turns with +, as in user(...) + message"),
     (is_optional_part, "pass optional(...) to fit(...)"),
-    (_is_foreign_message, _MESSAGES_HINT),
-    (_is_other_message, _TURN_HINT),
+    (_is_convertible_message, _MESSAGES_HINT),
+    (_is_message_like, _TURN_HINT),
     (Mapping, "convert it to text with promptkit.fragments.json_block(...)"),
     (_is_resource, "embed it with .embed(...), or link to it with .link(...)"),
     (Awaitable, "await it in an `async def` prompt"),

@@ -34,7 +34,7 @@ def meaning_of(choice: Any) -> str:
 
 def enum_reader(annotation: type[Enum]) -> Reader | None:
     """Return a reader for the values and names of an enumeration; None if it has no members."""
-    return _reader((member, _names_of(member)) for member in annotation) if len(annotation) else None
+    return _choice_reader((member, _names_of(member)) for member in annotation) if len(annotation) else None
 
 
 def enum_converter(annotation: type[Enum]) -> Read:
@@ -64,7 +64,7 @@ def literal_reader(annotation: Any) -> Reader:
     """
     Return a reader for a ``Literal``. It does not accept None: null means that the argument is missing.
     """
-    return _reader((value, _names_of(value)) for value in get_args(annotation) if value is not None)
+    return _choice_reader((value, _names_of(value)) for value in get_args(annotation) if value is not None)
 
 
 def _names_of(member: Any) -> tuple[Any, ...]:
@@ -77,7 +77,7 @@ def _names_of(member: Any) -> tuple[Any, ...]:
     return member_text(member), *names, *([member.value] if isinstance(member.value, int | float) else [])
 
 
-def _reader(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
+def _choice_reader(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
     """Return a reader that finds values by name. Names can be any JSON scalars; users see the first one."""
     choices = list(choices)
     exact, folded = _index_by_name(choices)
@@ -100,10 +100,10 @@ def _reader(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
     meanings = {str(names[0]): meaning_of(value) for value, names in choices}
     known = {name: meaning for name, meaning in meanings.items() if meaning}
     names = tuple(str(names[0]) for _, names in choices)
-    return Reader(read, one_of(names), one_of(names, known), names, known)
+    return Reader(read, describe_names(names), describe_names(names, known), names, known)
 
 
-def one_of(names: Sequence[str], meanings: Mapping[str, str] = {}) -> str:
+def describe_names(names: Sequence[str], meanings: Mapping[str, str] = {}) -> str:
     """List the valid names, each followed by its meaning if it has one."""
     words = [f"{name} ({meanings[name]})" if name in meanings else name for name in names]
     return f"one of {', '.join(words)}" if len(words) > 1 or meanings else repr(words[0])

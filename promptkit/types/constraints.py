@@ -20,7 +20,7 @@ _YEAR: Final = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
 _DATE: Final = rf"{_YEAR}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 
 #: Patterns for the offset, keyed by `msgspec.Meta(tz=...)`: it is required, rejected, or optional.
-_OFFSETS: Final = {True: _OFFSET, False: "", None: f"(?:{_OFFSET})?"}
+_OFFSET_PATTERNS: Final = {True: _OFFSET, False: "", None: f"(?:{_OFFSET})?"}
 _OFFSET_WORDS: Final = {True: " with an offset", False: " without an offset", None: ""}
 _OFFSET_EXAMPLES: Final = {True: "+01:00", False: ""}
 
@@ -114,7 +114,7 @@ def base64_length(limits: Constraints) -> dict[str, int]:
 def moment_pattern(kind: Moment, limits: Constraints) -> dict[str, str]:
     """Return the ``pattern`` keyword for the text that msgspec parses as a datetime or a time."""
     date = "" if kind is time else f"{_DATE}[Tt ]"
-    return {"pattern": f"^{date}{_TIME}{_OFFSETS[limits.tz]}$"}
+    return {"pattern": f"^{date}{_TIME}{_OFFSET_PATTERNS[limits.tz]}$"}
 
 
 NO_OFFSET: Final = "has no offset"

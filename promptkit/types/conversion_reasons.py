@@ -9,7 +9,7 @@ from promptkit.types.errors import ABSENT, ConversionError
 _JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
 
 
-class _Short(Repr):
+class _ShortRepr(Repr):
     """A `Repr` that also accepts integers of any size."""
 
     def repr_int(self, x: int, level: int) -> str:
@@ -20,7 +20,7 @@ class _Short(Repr):
 
 
 #: Shortens the reprs of values for error messages.
-short: Final = _Short()
+short: Final = _ShortRepr()
 short.maxstring = 60
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
-from promptkit.types.choices import meaning_of, one_of
+from promptkit.types.choices import describe_names, meaning_of
 from promptkit.types.constraints import describe_length
 from promptkit.types.kinds import (
     constrained,
@@ -100,7 +100,7 @@ def describe_choices(values: Iterable[Any], *, with_meanings: bool = False) -> s
     meanings = {
         text: meaning_of(choice) for text, choice in zip(texts, choices, strict=True) if with_meanings
     }
-    return one_of(texts, {text: meaning for text, meaning in meanings.items() if meaning})
+    return describe_names(texts, {text: meaning for text, meaning in meanings.items() if meaning})
 
 
 def _choice_text(choice: Any) -> str:

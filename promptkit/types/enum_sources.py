@@ -23,11 +23,11 @@ def meanings_of(kind: type[Enum]) -> Mapping[str, str]:
     Each meaning is on one line and has no final period. The source is read only once for each class.
     """
     if (meanings := _meanings.get(kind)) is None:
-        meanings = _meanings[kind] = _read_meanings(kind)
+        meanings = _meanings[kind] = _parse_meanings(kind)
     return meanings
 
 
-def _read_meanings(kind: type[Enum]) -> Mapping[str, str]:
+def _parse_meanings(kind: type[Enum]) -> Mapping[str, str]:
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     source = text_of(file) if file else ""
     starts = re.finditer(rf"^[ \t]*class[ \t]+{re.escape(kind.__name__)}\b", source, re.MULTILINE)

@@ -79,7 +79,7 @@ class ConversionError(ValueError):
 TOO_DEEP: Final = "is nested too deeply"
 
 
-def parts_of(error: Exception) -> tuple[ConversionError, ...]:
+def conversion_errors_of(error: Exception) -> tuple[ConversionError, ...]:
     """Return the conversion errors that *error* contains. Convert any other exception to a single one."""
     if isinstance(error, ConversionError):
         return error.parts
@@ -115,7 +115,7 @@ def collect(
         try:
             results.append(convert(part))
         except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
-            errors += (inner.at(step(key)) for inner in parts_of(error))
+            errors += (inner.at(step(key)) for inner in conversion_errors_of(error))
             if len(errors) >= MAX_ERRORS:
                 break
     if errors:
@@ -123,7 +123,7 @@ def collect(
     return results
 
 
-def error_of_union(errors: list[ConversionError]) -> ConversionError | None:
+def union_error(errors: list[ConversionError]) -> ConversionError | None:
     """
     Return the error for the union member that the client probably meant; None if that is unclear.
 

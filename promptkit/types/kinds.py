@@ -22,7 +22,7 @@ _MAX_HASHED: Final = 10_000
 _MAX_COLLIDING: Final = 32
 
 
-def checked_hashed(values: list[Any]) -> list[Any]:
+def checked_hashable(values: list[Any]) -> list[Any]:
     """
     Return *values* if they can be hashed safely.
 
@@ -44,8 +44,8 @@ def checked_hashed(values: list[Any]) -> list[Any]:
 SEQUENCES: Final[dict[Any, Callable[[list[Any]], Any]]] = {
     **dict.fromkeys((list, abc.MutableSequence), list),
     **dict.fromkeys((tuple, abc.Collection, abc.Sequence), tuple),
-    **dict.fromkeys((set, abc.Set, abc.MutableSet), lambda values: set(checked_hashed(values))),
-    frozenset: lambda values: frozenset(checked_hashed(values)),
+    **dict.fromkeys((set, abc.Set, abc.MutableSet), lambda values: set(checked_hashable(values))),
+    frozenset: lambda values: frozenset(checked_hashable(values)),
 }
 _MAPPINGS: Final = (dict, abc.Mapping, abc.MutableMapping)
 
@@ -202,7 +202,7 @@ def members_of_record(kind: Any) -> list[Member]:
             msg = f"{cls.__name__} is serialized as a list: use a NamedTuple instead"
             raise TypeError(msg)
         members = [
-            (f.name, _member(f.encode_name, f.type, f.default, f.default_factory))
+            (f.name, _make_member(f.encode_name, f.type, f.default, f.default_factory))
             for f in msgspec.structs.fields(kind)
         ]
         return [replace(member, parameter=name, attribute=name) for name, member in members]
@@ -214,10 +214,13 @@ def members_of_record(kind: Any) -> list[Member]:
         ]
     if is_named_tuple(cls):
         defaults = cls._field_defaults
-        return [_member(name, hints[name], defaults.get(name, NODEFAULT)) for name in cls._fields]
+        return [_make_member(name, hints[name], defaults.get(name, NODEFAULT)) for name in cls._fields]
     if attrs.has(cls):
         members = [
-            (f.alias, _member(f.name, hints[f.name], f.default, getattr(f.default, "factory", NODEFAULT)))
+            (
+                f.alias,
+                _make_member(f.name, hints[f.name], f.default, getattr(f.default, "factory", NODEFAULT)),
+            )
             for f in attrs.fields(cls)
             if f.init
         ]
@@ -225,9 +228,9 @@ def members_of_record(kind: Any) -> list[Member]:
     not_stored = _init_vars(cls, hints)
     stored = {f.name for f in dataclasses.fields(cls)}
     return [
-        replace(_member(f.name, not_stored[f.name], f.default), attribute=None)
+        replace(_make_member(f.name, not_stored[f.name], f.default), attribute=None)
         if f.name in not_stored
-        else _member(f.name, hints[f.name], f.default, f.default_factory)
+        else _make_member(f.name, hints[f.name], f.default, f.default_factory)
         for f in cls.__dataclass_fields__.values()
         if f.init and (f.name in not_stored or f.name in stored)
     ]
@@ -251,7 +254,7 @@ def _is_required(hint: Any, name: str, cls: Any) -> bool:
     return name in cls.__required_keys__ if is_required is None else is_required
 
 
-def _member(name: str, hint: Any, default: Any, factory: Any = NODEFAULT) -> Member:
+def _make_member(name: str, hint: Any, default: Any, factory: Any = NODEFAULT) -> Member:
     """Create a member; *default* and *factory* can be a library's marker for a missing default."""
     has_default, has_factory = (
         all(value is not missing for missing in (NODEFAULT, dataclasses.MISSING, attrs.NOTHING))

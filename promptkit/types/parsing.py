@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from promptkit.types.choices import enum_reader, literal_reader
 from promptkit.types.constraints import offset_error
 from promptkit.types.descriptions import example_text, expected_of
-from promptkit.types.errors import ConversionError, collect, error_of_union
+from promptkit.types.errors import ConversionError, collect, union_error
 from promptkit.types.kinds import (
     SEQUENCES,
     constrained,
@@ -48,7 +48,7 @@ def reader_of(annotation: Any) -> Reader | None:
         return SCALARS[annotation]
     if type(annotation).__hash__ is None:  # an unhashable value, which is not a type
         return None
-    factory = next((factory for matches, factory in _FACTORIES if matches(annotation)), None)
+    factory = next((factory for matches, factory in _READER_FACTORIES if matches(annotation)), None)
     return factory(annotation) if factory else None
 
 
@@ -89,7 +89,7 @@ def _combine_readers(readers: list[Reader], *, takes_text: bool) -> Reader:
             else:
                 if not takes_text or _is_round_trip(result, value):
                     return result
-        if (likely_error := error_of_union(errors)) is not None:
+        if (likely_error := union_error(errors)) is not None:
             raise likely_error
         raise ConversionError(nearest=next((error.nearest for error in errors if error.nearest), None))
 
@@ -179,7 +179,7 @@ def _surrogate_reader(annotation: Any) -> Reader | None:
         return structs.replace(reader, read=lambda value: build(read_inner(value)))
     example = surrogate.example
     hint = expected if example is None else f"JSON, for example {msgspec.json.encode(example).decode()}"
-    return structs.replace(reader, read=_json_read(annotation), hint=hint)
+    return structs.replace(reader, read=_json_read_function(annotation), hint=hint)
 
 
 def _list_reader(annotation: Any) -> Reader | None:
@@ -194,11 +194,11 @@ def _list_reader(annotation: Any) -> Reader | None:
     expected = f"a list, each {member.expected}" if member.expected != "text" else "a list"
     separated = "several, one per line" if one_per_line else "several, separated by commas"
     hint = f"{separated}; each {member.hint}" if member.hint else separated
-    read = _list_read(member, make, one_per_line=one_per_line)
+    read = _list_read_function(member, make, one_per_line=one_per_line)
     return Reader(read, expected, hint, meanings=member.meanings, is_several=True)
 
 
-def _list_read(member: Reader, make: Callable[[list[Any]], Any], *, one_per_line: bool) -> Read:
+def _list_read_function(member: Reader, make: Callable[[list[Any]], Any], *, one_per_line: bool) -> Read:
     """Return a function that reads each item with *member*, and raises the errors of all items together."""
 
     def read_item(item: Any) -> Any:
@@ -240,10 +240,10 @@ def _decode(text: str) -> Any:
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         if not text.lstrip().startswith(("[", "{")):
             raise ConversionError from None  # the text was not meant to be JSON
-        raise unreadable_json_error(text, error) from None
+        raise malformed_json_error(text, error) from None
 
 
-_READABLE: Final = "valid JSON"
+_VALID_JSON: Final = "valid JSON"
 
 #: msgspec's error message for malformed JSON, with the byte offset.
 _MALFORMED: Final = r"JSON is malformed: (.*) \(byte (\d+)\)"
@@ -252,7 +252,7 @@ _MALFORMED: Final = r"JSON is malformed: (.*) \(byte (\d+)\)"
 _LONE_SURROGATE: Final = r"(?i)\\u(?:d[89ab]..(?!\\ud[c-f])|(?<!\\ud[89ab]..\\u)d[c-f])"
 
 
-def unreadable_json_error(text: str, error: Exception, start: int = 0) -> ConversionError:
+def malformed_json_error(text: str, error: Exception, start: int = 0) -> ConversionError:
     """
     Return an error that describes why JSON cannot be decoded, and where the problem is.
 
@@ -267,9 +267,9 @@ def unreadable_json_error(text: str, error: Exception, start: int = 0) -> Conver
             The index in *text* at which the JSON starts.
     """
     if isinstance(error, RecursionError):
-        return ConversionError(_READABLE, reason="is nested too deeply")
+        return ConversionError(_VALID_JSON, reason="is nested too deeply")
     if isinstance(error, UnicodeError | msgspec.ValidationError):
-        return ConversionError(_READABLE, reason=f"is not valid JSON: {error}")
+        return ConversionError(_VALID_JSON, reason=f"is not valid JSON: {error}")
     reason, before = str(error).replace("Input data was truncated", "it ends too early"), text
     if match := re.fullmatch(_MALFORMED, reason):
         json_before = text[start:].encode()[: int(match[2])].decode(errors="ignore")
@@ -278,10 +278,10 @@ def unreadable_json_error(text: str, error: Exception, start: int = 0) -> Conver
         reason, before = "an unpaired surrogate", text[: match.start()]
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
     reason = f"is not valid JSON at line {line}, column {column}: {reason}"
-    return ConversionError(_READABLE, reason=reason)
+    return ConversionError(_VALID_JSON, reason=reason)
 
 
-def _json_read(annotation: Any) -> Read:
+def _json_read_function(annotation: Any) -> Read:
     """Return a function that converts JSON to a type. The JSON can be text, or already decoded."""
     structure = structurer(annotation)
     return lambda value: structure(_decode(value) if isinstance(value, str) else value)
@@ -295,7 +295,9 @@ def _json_reader(annotation: Any) -> Reader | None:
     except (TypeError, NameError, RecursionError):
         return None
     hint = f"JSON, for example {example_text(annotation)}"
-    return Reader(_json_read(annotation), expected_of(annotation), hint, is_json=True, is_several=True)
+    return Reader(
+        _json_read_function(annotation), expected_of(annotation), hint, is_json=True, is_several=True
+    )
 
 
 def _is_supported(annotation: Any) -> bool:
@@ -336,7 +338,7 @@ def _can_be_key(annotation: Any) -> bool:
 
 #: Predicates for types with parts or alternatives, and factories for their readers. The first match is used,
 #: even if its factory returns None.
-_FACTORIES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader | None]], ...]] = (
+_READER_FACTORIES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader | None]], ...]] = (
     (is_constrained, _constrained_reader),
     (is_enum, enum_reader),
     (is_literal, literal_reader),

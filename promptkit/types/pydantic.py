@@ -54,7 +54,7 @@ def pydantic_surrogate(kind: Any) -> Surrogate | None:
         schema = adapter.json_schema(schema_generator=_Schemas)
     except Exception:  # noqa: BLE001 (custom schemas of authors can raise anything)
         return None
-    root = _resolve(schema, schema)
+    root = _resolve_reference(schema, schema)
     model, words, _ = _MODELS.get(root.get("type"), (Any, "a value", None))
     properties = root.get("properties", {})
     choices = tuple(map(str, root.get("enum", ())))
@@ -62,7 +62,9 @@ def pydantic_surrogate(kind: Any) -> Surrogate | None:
         words = f"one of {', '.join(choices)}" if choices else f"a JSON object with {', '.join(properties)}"
     return Surrogate(
         model,
-        partial(_build, adapter, _options(adapter.core_schema), frozenset(_names(schema))),
+        partial(
+            _build, adapter, _validation_options(adapter.core_schema), frozenset(_property_names(schema))
+        ),
         partial(adapter.dump_python, mode="json", by_alias=True),
         schema,
         words,
@@ -76,30 +78,30 @@ def clear_type_cache() -> None:
     pydantic_surrogate.cache_clear()
 
 
-def _resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve_reference(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return *schema*, or the schema to which it refers."""
     while "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     return schema
 
 
-def _options(core_schema: Any) -> dict[str, Any]:
+def _validation_options(core_schema: Any) -> dict[str, Any]:
     """Return Pydantic's option to reject unknown members, unless a model configures how to treat them."""
-    is_explicit = any("extra_fields_behavior" in node for node in _nodes(core_schema))
+    is_explicit = any("extra_fields_behavior" in node for node in _walk_objects(core_schema))
     return {"extra": "forbid"} if _SUPPORTS_EXTRA and not is_explicit else {}
 
 
-def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
+def _walk_objects(schema: Any) -> Iterator[Mapping[str, Any]]:
     """Yield all objects in a schema, including the schema itself."""
     if isinstance(schema, dict):
         yield schema
         schema = [*schema.values()]
     for part in schema if isinstance(schema, list | tuple) else ():
-        yield from _nodes(part)
+        yield from _walk_objects(part)
 
 
-def _names(schema: Any) -> Iterator[str]:
-    for node in _nodes(schema):
+def _property_names(schema: Any) -> Iterator[str]:
+    for node in _walk_objects(schema):
         if isinstance(properties := node.get("properties"), dict):
             yield from properties
 
@@ -147,7 +149,7 @@ def _example(adapter: TypeAdapter[Any], schema: Mapping[str, Any]) -> Any:
 
 
 def _generate(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
-    schema = _resolve(schema, root)
+    schema = _resolve_reference(schema, root)
     candidates = [schema[word] for word in ("const", "default") if word in schema]
     candidates += [*schema.get("examples", ()), *schema.get("enum", ())]
     if candidates or depth > _MAX_DEPTH:

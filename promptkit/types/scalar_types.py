@@ -78,7 +78,7 @@ class ScalarType(Reader, frozen=True, kw_only=True):
     #: *read* also accepts what people write.
     convert: Convert = msgspec.convert
     #: A short description of the values that *convert* accepts; None if *expected* describes them.
-    described: Words | None = None
+    json_description: Words | None = None
     #: An example as JSON-compatible data.
     example: Any = "text"
     #: The JSON Schema of the values that *convert* accepts.
@@ -100,7 +100,7 @@ class ScalarType(Reader, frozen=True, kw_only=True):
 
     def describe(self, limits: Constraints) -> str:
         """Describe the values that `convert` accepts for a type with these constraints."""
-        words = self.expected if self.described is None else self.described
+        words = self.expected if self.json_description is None else self.json_description
         return words(limits) if callable(words) else words
 
     def example_of(self, limits: Constraints) -> Any:
@@ -156,7 +156,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
     str: ScalarType(
         parsing.parse_text,
         "text",
-        described=constraints.describe_text,
+        json_description=constraints.describe_text,
         schema={"type": "string"},
         key_schema={},
     ),
@@ -164,7 +164,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         parsing.parse_bool,
         "yes or no",
         values=("yes", "no"),
-        described="true or false",
+        json_description="true or false",
         example=True,
         schema={"type": "boolean"},
         write=lambda value: "true" if value else "false",
@@ -173,7 +173,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
     int: _build_scalar(
         parsing.parse_int,
         _INTEGER,
-        described=partial(constraints.describe_number, _INTEGER),
+        json_description=partial(constraints.describe_number, _INTEGER),
         example=partial(constraints.number_example, 1),
         schema={"type": "integer"},
         key_schema={"pattern": parsing.INTEGER_KEY},
@@ -182,7 +182,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
     float: _build_scalar(
         parsing.parse_float,
         _NUMBER,
-        described=partial(constraints.describe_number, _NUMBER),
+        json_description=partial(constraints.describe_number, _NUMBER),
         example=partial(constraints.number_example, 1.5),
         schema={"type": "number"},
         key_schema={"pattern": parsing.DECIMAL},
@@ -190,7 +190,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
     bytes: _build_scalar(
         parsing.parse_bytes,
         "base64 or a data: URI",
-        described=constraints.describe_base64,
+        json_description=constraints.describe_base64,
         example="aGVsbG8=",
         schema={"type": "string", "contentEncoding": "base64", "pattern": parsing.BASE64},
         facets=constraints.base64_length,
@@ -218,7 +218,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         text_parser(lambda text: datetime.fromisoformat(text.upper())),  # lower case is also accepted
         "a date and time, as in 2026-01-31T12:00",
         "a date and time, as in 2026-01-31T12:00, with an offset (+01:00) or without",
-        described=partial(constraints.describe_moment, "a date and time", datetime),
+        json_description=partial(constraints.describe_moment, "a date and time", datetime),
         example=partial(constraints.moment_example, datetime),
         schema={"type": "string"},
         facets=partial(constraints.moment_facets, datetime),
@@ -228,7 +228,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
     time: _build_scalar(
         text_parser(lambda text: time.fromisoformat(text.upper())),
         "a time of day, as in 12:00",
-        described=partial(constraints.describe_moment, "a time of day", time),
+        json_description=partial(constraints.describe_moment, "a time of day", time),
         example=partial(constraints.moment_example, time),
         schema={"type": "string"},
         facets=partial(constraints.moment_facets, time),
@@ -239,7 +239,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         text_parser(parsing.parse_duration),
         "a duration, as in 1h 30m",
         write=parsing.duration_text,
-        described="a duration, as in PT1H30M for 1h 30m",
+        json_description="a duration, as in PT1H30M for 1h 30m",
         example="PT1H30M",
         # Without the format "duration", because it makes some clients send years.
         schema={"type": "string", "pattern": parsing.DURATION},

@@ -47,13 +47,13 @@ class Definitions(Struct):
     """
     The ``$defs`` of a schema, which contain recursive classes, and the options of the schema.
 
-    If *places* is true, arrays have a schema for each position. If *brief* is true, descriptions do not
+    If *places* is true, arrays have a schema for each position. If *is_brief* is true, descriptions do not
     repeat what an outline shows. If *docstrings* is false, classes' docstrings are not used as descriptions.
     """
 
     schemas: dict[str, Schema]
     places: bool = False
-    brief: bool = False
+    is_brief: bool = False
     docstrings: bool = True
     _names: dict[Any, str] = {}
 
@@ -145,7 +145,7 @@ def type_schema(annotation: Any, definitions: Definitions) -> tuple[Schema, str]
         definitions:
             The definitions of the schema. Definitions to which the schema refers are added to it.
     """
-    return _Writer(definitions, frozenset()).schema(annotation), _describe_format(annotation)
+    return _SchemaWriter(definitions, frozenset()).schema(annotation), _describe_format(annotation)
 
 
 def add_description(schema: Schema, words: str) -> Schema:
@@ -169,13 +169,13 @@ def _describe_format(annotation: Any) -> str:
     return expected_of(annotation, with_meanings=True) if _has_format(annotation) else ""
 
 
-def _meanings(annotation: Any) -> Iterator[str]:
+def _describe_enums(annotation: Any) -> Iterator[str]:
     """Yield a description of each enumeration in a type whose members have meanings."""
     kind, _ = constrained(annotation)
     if is_enum(kind) and meanings_of(kind):
         yield expected_of(kind, with_meanings=True)
     for part in get_args(kind):
-        yield from _meanings(part)
+        yield from _describe_enums(part)
 
 
 def _has_format(annotation: Any) -> bool:
@@ -183,7 +183,11 @@ def _has_format(annotation: Any) -> bool:
     kind, limits = constrained(annotation)
     arguments = get_args(kind)
     if (scalar := scalar_of(kind)) is not None:
-        has_format = {**scalar.schema, **_bounds(kind, limits), **scalar.facets_of(limits)}.keys() != {"type"}
+        has_format = {
+            **scalar.schema,
+            **_bound_keywords(kind, limits),
+            **scalar.facets_of(limits),
+        }.keys() != {"type"}
     elif (surrogate := surrogate_of(kind)) is not None:
         has_format = surrogate.schema.get("type") == "string"  # any parts are described by the schema
     elif is_literal(kind) or is_enum(kind):
@@ -193,13 +197,13 @@ def _has_format(annotation: Any) -> bool:
     elif is_union(kind):
         has_format = any(map(_has_format, arguments))
     elif is_sequence(kind):
-        has_format = bool(_length(limits, "Items")) or _has_format((*arguments, Any)[0])
+        has_format = bool(_length_keywords(limits, "Items")) or _has_format((*arguments, Any)[0])
     else:
         has_format = is_mapping(kind) or get_origin(kind) is tuple or is_named_tuple(get_origin(kind) or kind)
     return has_format
 
 
-class _Writer(Struct):
+class _SchemaWriter(Struct):
     """A generator of schemas for types that are nested inside the classes *ancestors*."""
 
     definitions: Definitions
@@ -217,56 +221,65 @@ class _Writer(Struct):
         schema: Schema = {}
         if (scalar := scalar_of(kind)) is not None:
             schema = _remove_unportable_pattern(
-                {**scalar.schema, **_bounds(kind, limits), **scalar.facets_of(limits)}
+                {**scalar.schema, **_bound_keywords(kind, limits), **scalar.facets_of(limits)}
             )
         elif (surrogate := surrogate_of(kind)) is not None:
             schema = schema_of_surrogate(surrogate, self.definitions)
         elif kind is NoneType:
             schema = _NULL
         elif is_literal(kind) or is_enum(kind):
-            schema = _choices(arguments or kind)
+            schema = _choices_schema(arguments or kind)
         elif is_union(kind):
             schema = _combine_schemas(
                 map(self.schema, sorted(arguments, key=lambda member: member is NoneType))
             )
         elif is_mapping(kind):
             key, value = arguments or (Any, Any)
-            schema = self._object(key, value, limits)
+            schema = self._object_schema(key, value, limits)
         elif is_sequence(kind):
             items = self.schema((*arguments, Any)[0])
-            schema = {"type": "array", "items": items, **_length(limits, "Items")}
+            schema = {"type": "array", "items": items, **_length_keywords(limits, "Items")}
         elif get_origin(kind) is tuple:
-            schema = self._fixed_array([*map(self.schema, arguments)], len(arguments))
+            schema = self._fixed_array_schema([*map(self.schema, arguments)], len(arguments))
         elif is_record(cls := get_origin(kind) or kind) or is_named_tuple(cls):
-            schema = self._record(kind)
+            schema = self._record_schema(kind)
         return schema
 
-    def _object(self, key: Any, value: Any, limits: Constraints) -> Schema:
+    def _object_schema(self, key: Any, value: Any, limits: Constraints) -> Schema:
         keys = _key_schema(key)
         names = {"propertyNames": keys} if keys else {}
         values = self.schema(value)
-        return {"type": "object", **names, "additionalProperties": values, **_length(limits, "Properties")}
+        return {
+            "type": "object",
+            **names,
+            "additionalProperties": values,
+            **_length_keywords(limits, "Properties"),
+        }
 
-    def _record(self, kind: Any) -> Schema:
+    def _record_schema(self, kind: Any) -> Schema:
         """Return the schema of a class, or a reference to its definition if the class is recursive."""
         definitions = self.definitions
         if kind in self.ancestors or definitions.has(kind):
             return definitions.refer(kind)
-        writer = _Writer(definitions, self.ancestors | {kind})
-        docstring = _docstring(get_origin(kind) or kind) if definitions.docstrings else ""
+        writer = _SchemaWriter(definitions, self.ancestors | {kind})
+        docstring = _author_docstring(get_origin(kind) or kind) if definitions.docstrings else ""
         schema = {"description": docstring} if docstring else {}
-        schema |= writer._array(kind) if is_named_tuple(get_origin(kind) or kind) else writer._members(kind)
+        schema |= (
+            writer._named_tuple_schema(kind)
+            if is_named_tuple(get_origin(kind) or kind)
+            else writer._members_schema(kind)
+        )
         if not definitions.has(kind):
             return schema
         definitions.schemas[definitions.name(kind)] = schema
         return definitions.refer(kind)
 
-    def _array(self, kind: Any) -> Schema:
+    def _named_tuple_schema(self, kind: Any) -> Schema:
         members = members_of_record(kind)
         items = [self.schema(member.type) for member in members]
-        return self._fixed_array(items, sum(member.required for member in members))
+        return self._fixed_array_schema(items, sum(member.required for member in members))
 
-    def _fixed_array(self, items: Sequence[Schema], minimum: int) -> Schema:
+    def _fixed_array_schema(self, items: Sequence[Schema], minimum: int) -> Schema:
         """
         Return the schema of an array with one item for each of *items*. The first *minimum* are required.
         """
@@ -274,8 +287,8 @@ class _Writer(Struct):
         items_schema = prefix if self.definitions.places else {"items": _combine_schemas(items)}
         return {"type": "array", **items_schema, "minItems": minimum, "maxItems": len(items)}
 
-    def _members(self, kind: Any) -> Schema:
-        properties = {name: _choices([tag]) for name, tag in tag_of(kind).items()}
+    def _members_schema(self, kind: Any) -> Schema:
+        properties = {name: _choices_schema([tag]) for name, tag in tag_of(kind).items()}
         required = [*properties]
         for member in members_of_record(kind):
             has_default = member.default is not UNSET and can_be_sent(member.default)
@@ -291,8 +304,8 @@ class _Writer(Struct):
         Each member needs its own, because clients can show members separately.
         """
         schema = self.schema(annotation)
-        is_outlined = self.definitions.brief and scalar_of(annotation) is None
-        clauses = _meanings(annotation) if is_outlined else [_describe_format(annotation)]
+        is_outlined = self.definitions.is_brief and scalar_of(annotation) is None
+        clauses = _describe_enums(annotation) if is_outlined else [_describe_format(annotation)]
         return add_description(schema, join_description(schema.get("description"), clauses))
 
 
@@ -300,9 +313,9 @@ def _key_schema(annotation: Any) -> Schema:
     """Return the schema of an object's keys, which are strings in JSON; ``{}`` if any string is valid."""
     kind, limits = constrained(annotation)
     if is_literal(kind) or is_enum(kind):
-        return _choices([str(json_of(value)) for value in get_args(kind) or kind])
+        return _choices_schema([str(json_of(value)) for value in get_args(kind) or kind])
     if kind is str:
-        return _remove_unportable_pattern(_bounds(kind, limits))
+        return _remove_unportable_pattern(_bound_keywords(kind, limits))
     scalar = scalar_of(kind)
     return {} if scalar is None else dict(scalar.key_schema_of(limits))
 
@@ -318,7 +331,7 @@ def _combine_schemas(schemas: Iterable[Schema]) -> Schema:
     return {"anyOf": distinct} if len(distinct) > 1 else distinct[0]
 
 
-def _choices(values: Iterable[Any]) -> Schema:
+def _choices_schema(values: Iterable[Any]) -> Schema:
     """Return the schema of choices. They keep their order but are grouped by type, with null at the end."""
     by_type: dict[str, list[Any]] = {}
     for value in map(json_of, values):
@@ -327,14 +340,14 @@ def _choices(values: Iterable[Any]) -> Schema:
     return _combine_schemas([*({"type": kind, "enum": members} for kind, members in by_type.items()), *null])
 
 
-def _bounds(kind: Any, limits: Constraints) -> Schema:
+def _bound_keywords(kind: Any, limits: Constraints) -> Schema:
     """Return the keywords for the limits of a number, or for the length and pattern of text."""
     bounds = {keyword: getattr(limits, name) for name, keyword in _BOUNDS.items()}
-    lengths = _length(limits, "Length") if kind is str else {}
+    lengths = _length_keywords(limits, "Length") if kind is str else {}
     return lengths | {keyword: bound for keyword, bound in bounds.items() if bound is not None}
 
 
-def _length(limits: Constraints, noun: str) -> Schema:
+def _length_keywords(limits: Constraints, noun: str) -> Schema:
     bounds = {f"min{noun}": limits.min_length, f"max{noun}": limits.max_length}
     return {keyword: bound for keyword, bound in bounds.items() if bound is not None}
 
@@ -348,7 +361,7 @@ def _remove_unportable_pattern(schema: Schema) -> Schema:
     return schema
 
 
-def _docstring(kind: Any) -> str:
+def _author_docstring(kind: Any) -> str:
     """Return a class's docstring; ``""`` if the author wrote none, even if Python has generated one."""
     docstring = inspect.cleandoc(kind.__doc__ or "")
     return "" if docstring.startswith(f"{kind.__name__}(") and docstring.endswith(")") else docstring
@@ -370,12 +383,12 @@ def answer_schema(answer: Any, *, outlined: bool = False) -> dict[str, Any]:
         TypeError: If promptkit does not support the type.
     """
     check_answer_type(answer)
-    definitions = Definitions({}, places=outlined, brief=outlined, docstrings=False)
+    definitions = Definitions({}, places=outlined, is_brief=outlined, docstrings=False)
     schema, form = type_schema(answer, definitions)
     schemas = definitions.schemas
     if "$ref" in schema:  # a recursive class
         schema = schemas[schema["$ref"].rpartition("/")[2]]
-    words = "; ".join(_meanings(answer)) if outlined else form
+    words = "; ".join(_describe_enums(answer)) if outlined else form
     description = {"description": words} if words else {}
     return {**description, **schema} | ({"$defs": schemas} if schemas else {})
 

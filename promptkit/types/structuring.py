@@ -27,12 +27,12 @@ from promptkit.types.errors import (
     TOO_DEEP,
     ConversionError,
     collect,
-    error_of_union,
-    parts_of,
+    conversion_errors_of,
+    union_error,
 )
 from promptkit.types.kinds import (
     SEQUENCES,
-    checked_hashed,
+    checked_hashable,
     constrained,
     is_constrained,
     is_enum,
@@ -55,7 +55,7 @@ _UNKNOWN_MEMBER: Final = "is not a member of this object"
 
 #: Types and their converters, keyed by the type's id. Types themselves cannot be keys, because
 #: ``int | float`` equals ``float | int``, but the order of members matters.
-_structurers: Final[dict[int, tuple[Any, Read]]] = {}
+_converters: Final[dict[int, tuple[Any, Read]]] = {}
 
 
 def structurer(annotation: Any) -> Read:
@@ -69,7 +69,7 @@ def structurer(annotation: Any) -> Read:
         try:
             return _convert(value, annotation)
         except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
-            parts = parts_of(error)
+            parts = conversion_errors_of(error)
         # If the stack overflows, every member of the innermost object has this error.
         too_deep = next((part for part in parts if part.reason == TOO_DEEP), None)
         raise too_deep or ConversionError(inner=parts)
@@ -79,21 +79,21 @@ def structurer(annotation: Any) -> Read:
 
 def clear_type_cache() -> None:
     """Clear the cache of converters."""
-    _structurers.clear()
+    _converters.clear()
 
 
 def _convert(value: Any, annotation: Any) -> Any:
     if value is ABSENT:
         raise ConversionError(expected_of(annotation), got=ABSENT)
-    if (entry := _structurers.get(id(annotation))) is None:
-        entry = _structurers[id(annotation)] = annotation, _structure_of(annotation)
+    if (entry := _converters.get(id(annotation))) is None:
+        entry = _converters[id(annotation)] = annotation, _converter_for(annotation)
     return entry[1](value)
 
 
-def _structure_of(annotation: Any) -> Read:
+def _converter_for(annotation: Any) -> Read:
     """Return the converter for a type. The types of its parts are inspected on first use."""
     annotation = plain(annotation)
-    factory = next((factory for matches, factory in _STRUCTURES if matches(annotation)), None)
+    factory = next((factory for matches, factory in _CONVERTER_FACTORIES if matches(annotation)), None)
     return factory(annotation) if factory else lambda value: value
 
 
@@ -111,7 +111,7 @@ def _leaf_converter(annotation: Any) -> Read:
     scalar = scalar_of(annotation)
     convert = msgspec.convert if scalar is None else scalar.convert
     if convert is msgspec.convert and (scalar is None or is_constrained(annotation)):
-        convert = _converter(annotation)
+        convert = _msgspec_converter(annotation)
     # In JSON Schema, 1.0 is an integer. The values of a Literal can also be integers.
     takes_integers = scalar is None or scalar.schema.get("type") == "integer"
 
@@ -143,7 +143,7 @@ def _enum_member_converter(annotation: Any) -> Read:
     return structure
 
 
-def _converter(annotation: Any) -> Callable[[Any, Any], Any]:
+def _msgspec_converter(annotation: Any) -> Callable[[Any, Any], Any]:
     """
     Return a function that converts values with msgspec.
 
@@ -252,16 +252,16 @@ def _mapping_converter(annotation: Any) -> Read:
         if not isinstance(value, dict):
             raise ConversionError(expected_of(annotation), got=value)
         try:
-            keys, errors = collect(zip(value, value, strict=True), convert_key, _step), []
+            keys, errors = collect(zip(value, value, strict=True), convert_key, _path_step), []
         except ConversionError as error:
             errors = [*error.parts]
         try:
-            values = collect(value.items(), lambda part: _convert(part, value_type), _step)
+            values = collect(value.items(), lambda part: _convert(part, value_type), _path_step)
         except ConversionError as error:
             errors += error.parts
         if errors:
             raise ConversionError(inner=tuple(errors))
-        keys = keys if key_type in (Any, str) else checked_hashed(keys)
+        keys = keys if key_type in (Any, str) else checked_hashable(keys)
         return dict(zip(keys, values, strict=True))
 
     return structure
@@ -286,7 +286,7 @@ def _key_converter(annotation: Any) -> Callable[[str], Any]:
     return structure
 
 
-def _step(key: str) -> str:
+def _path_step(key: str) -> str:
     """Return the path step for *key*. It is truncated, because every error below it repeats the step."""
     return f"[{shortened(key)!r}]"
 
@@ -313,8 +313,8 @@ def _union_converter(annotation: Any) -> Read:
                 if not takes_text or not isinstance(value, str) or json_of(result) == value:
                     return result
             except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
-                errors.append(ConversionError(inner=parts_of(error)))
-        if (likely_error := error_of_union(errors)) is not None:
+                errors.append(ConversionError(inner=conversion_errors_of(error)))
+        if (likely_error := union_error(errors)) is not None:
             raise likely_error
         raise ConversionError(expected_of(annotation), got=value)
 
@@ -347,7 +347,7 @@ def _record_converter(annotation: Any) -> Read:
                 try:
                     arguments[parameter] = _convert(value[name] if is_present else ABSENT, kind)
                 except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
-                    errors += (part.at(f".{name}") for part in parts_of(error))
+                    errors += (part.at(f".{name}") for part in conversion_errors_of(error))
         if unknown:
             errors += _unknown_member_errors(value.keys() - names, names)
         if errors:
@@ -389,7 +389,7 @@ def _class_converter(annotation: Any) -> Read:
         try:
             return structure_members(value, annotation)
         except ClassValidationError as error:
-            raise ConversionError(inner=tuple(_parts_of_class(error, members))) from None
+            raise ConversionError(inner=tuple(_class_errors(error, members))) from None
 
     return structure
 
@@ -398,17 +398,19 @@ def _convert_as(annotation: Any, value: Any, _: Any) -> Any:
     return _convert(value, annotation)
 
 
-def _parts_of_class(error: Any, members: Mapping[str, Any]) -> Iterator[ConversionError]:
+def _class_errors(error: Any, members: Mapping[str, Any]) -> Iterator[ConversionError]:
     """Yield conversion errors for an error of cattrs. *members* maps names of members to their types."""
     named_errors, other_errors = error.group_exceptions()
     for inner, note in named_errors:
         if isinstance(inner, KeyError):
             yield ConversionError(expected_of(members[note.name]), got=ABSENT, path=f".{note.name}")
         else:
-            yield from (part.at(f".{note.name}") for part in parts_of(inner))
+            yield from (part.at(f".{note.name}") for part in conversion_errors_of(inner))
     for inner in other_errors:
         unknown = getattr(inner, "extra_fields", None)
-        yield from parts_of(inner) if unknown is None else _unknown_member_errors(unknown, members)
+        yield from (
+            conversion_errors_of(inner) if unknown is None else _unknown_member_errors(unknown, members)
+        )
 
 
 def _unknown_member_errors(unknown: Iterable[Any], names: Iterable[str]) -> list[ConversionError]:
@@ -422,7 +424,7 @@ def _unknown_member_errors(unknown: Iterable[Any], names: Iterable[str]) -> list
 
 
 #: Predicates for types, and the factories for their converters. The first match is used.
-_STRUCTURES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Read]], ...]] = (
+_CONVERTER_FACTORIES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Read]], ...]] = (
     (is_leaf, _leaf_converter),
     (is_constrained, _sized_converter),
     (lambda t: surrogate_of(t) is not None, _surrogate_converter),

@@ -20,7 +20,7 @@ def json_of(value: Any) -> Any:
     Raises:
         TypeError: If *value* or a part of it cannot be converted.
     """
-    return msgspec.to_builtins(_dump(value), str_keys=True, enc_hook=_text_in_json)
+    return msgspec.to_builtins(_dump(value), str_keys=True, enc_hook=_encode_unsupported)
 
 
 def text_of(value: Any) -> str:
@@ -113,7 +113,7 @@ def _stored_value(record: Any, member: Member) -> Any:
     return getattr(record, member.attribute)
 
 
-def _text_in_json(value: Any) -> Any:
+def _encode_unsupported(value: Any) -> Any:
     if (surrogate := surrogate_of(type(value))) is not None:
         return surrogate.dump(value)
     if (scalar := scalar_of_value(value)) is not None:

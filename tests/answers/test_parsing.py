@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from promptkit import prompt
 from promptkit.answers import AnswerError, parse_answer, parsing
-from promptkit.types.structuring import _structurers
+from promptkit.types.structuring import _converters
 
 
 @dataclass
@@ -447,12 +447,12 @@ class TestTypes:
     def test_equal_types_are_inspected_once(self):
         """A type that is a new object in each call is inspected only once."""
         parse_answer("[]", list[Node])
-        before = len(_structurers)
+        before = len(_converters)
 
         for _ in range(3):
             assert parse_answer("[]", list[Node]) == []
 
-        assert len(_structurers) == before
+        assert len(_converters) == before
 
     def test_order_in_unions(self):
         """Types that are equal but list their members in another order are distinct."""
