@@ -23,7 +23,7 @@ from promptkit.types.conversion_reasons import short, shortened
 from promptkit.types.descriptions import default_clause, example_clause, join_description
 from promptkit.types.functions import FORWARD
 from promptkit.types.kinds import fits, is_list, is_literal, plain, type_name
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 from promptkit.types.scalar_types import Reader
 from promptkit.types.unstructuring import is_inline_list, text_as_entered, text_of
 
@@ -55,7 +55,7 @@ def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argume
     annotation = parameter.annotation
     if parameter.arg.env is not None:
         _check_variable(parameter, report, kind)
-    reader = reader_of(annotation)
+    reader = reader_for(annotation)
     if reader is None:
         _report_type(parameter, report)
         return None
@@ -118,7 +118,7 @@ def _check_default(parameter: Parameter, report: Report) -> None:
 
 def _completer(parameter: Parameter, reader: Reader, report: Report) -> Completer | None:
     """Return a completer of the author's or the type's values; None if there are none, or for a secret."""
-    items = _reader_of_items(parameter.annotation, reader)
+    items = _reader_for_items(parameter.annotation, reader)
     source = (items or reader).values if parameter.arg.complete is None else parameter.arg.complete
     if parameter.arg.secret:
         if parameter.arg.complete is not None:
@@ -138,10 +138,10 @@ def _completer(parameter: Parameter, reader: Reader, report: Report) -> Complete
         return None
 
 
-def _reader_of_items(annotation: Any, reader: Reader) -> Reader | None:
+def _reader_for_items(annotation: Any, reader: Reader) -> Reader | None:
     """Return the reader of a list's items if people type them one by one; None for any other type."""
     core = plain(annotation, core=True)
-    return reader_of(get_args(core)[0]) if is_list(core) and not reader.is_json else None
+    return reader_for(get_args(core)[0]) if is_list(core) and not reader.is_json else None
 
 
 def _report_completion(parameter: Parameter, reason: str, hint: str, report: Report) -> None:
@@ -195,7 +195,7 @@ def _format_value(value: Any) -> str:
 
 def _null_text(annotation: Any) -> str | None:
     """Return the text for null if a type reads that text as None; otherwise None."""
-    reader, text = reader_of(annotation), text_of(None)
+    reader, text = reader_for(annotation), text_of(None)
     return text if reader is not None and reader.read(text) is None else None
 
 
@@ -281,7 +281,7 @@ class DirectArguments:
     def _type_error(self, parameter: Parameter, value: object) -> TypeError:
         expected = type_name(parameter.annotation)
         if any(map(is_literal, (parameter.annotation, *get_args(parameter.annotation)))):
-            reader = reader_of(parameter.annotation)
+            reader = reader_for(parameter.annotation)
             expected = reader.expected if reader else expected
         actual = f"{type(value).__name__} value" if parameter.arg.secret else describe(value)
         return TypeError(

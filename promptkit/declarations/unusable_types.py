@@ -21,7 +21,7 @@ from promptkit.types.kinds import (
     plain,
     type_name,
 )
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 
 #: Matches msgspec's error for a constraint that a type does not support. Its other errors name no constraint.
 _UNSUPPORTED: Final = re.compile(r"Can only set `(\w+)` on ")
@@ -83,7 +83,7 @@ def find_unsupported_constraint(annotation: Any) -> tuple[str, str] | None:
         annotation:
             A type that promptkit cannot read from text, or a part of such a type.
     """
-    if not is_constrained(annotation) or reader_of(kind := annotation.__origin__) is None:
+    if not is_constrained(annotation) or reader_for(kind := annotation.__origin__) is None:
         return None
     try:
         msgspec.json.Decoder(annotation)
@@ -109,7 +109,7 @@ def _unreadable_parts(annotation: Any, path: str, ancestors: tuple[Any, ...]) ->
 
 
 def _is_readable(part: Any) -> bool:
-    return part in (Any, NoneType) or reader_of(part) is not None
+    return part in (Any, NoneType) or reader_for(part) is not None
 
 
 def _parts(annotation: Any, path: str) -> Iterator[tuple[Any, str]]:

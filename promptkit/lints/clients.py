@@ -19,7 +19,7 @@ from promptkit.lints.conversations import SentMessages
 from promptkit.lints.prompts import accepts
 from promptkit.lints.static_analysis import Scope
 from promptkit.types.kinds import is_enum, is_literal, members_of, plain
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 
 #: Hints for content that a client does not deliver.
 _CONTENT_HINTS: Final[dict[Kind, str]] = {
@@ -181,7 +181,7 @@ def _is_of_one_word(annotation: Any) -> bool:
     if members := members_of(annotation):
         return all(map(_is_of_one_word, members))
     if is_literal(annotation) or is_enum(annotation):
-        reader = reader_of(annotation)
+        reader = reader_for(annotation)
         return reader is not None and _are_words(reader.values)
     return annotation in _ONE_WORD_TYPES
 

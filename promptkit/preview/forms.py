@@ -27,7 +27,7 @@ from promptkit.language.annotations import NO_DEFAULT
 from promptkit.preview.media import Upload, UploadStore, parse_number
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_enumerable, is_list, members_of, plain
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 from promptkit.types.unstructuring import can_be_sent, text_as_entered, text_of
 
 #: Controls that show the possible values, and therefore need no hint.
@@ -402,14 +402,14 @@ def _accepts_file(argument: Argument, control: Control) -> bool:
 def _is_line_list(argument: Argument) -> bool:
     """Return whether the argument is a list that is typed with one item per line."""
     core = plain(argument.annotation, core=True)
-    reader = reader_of(core) if is_list(core) else None
+    reader = reader_for(core) if is_list(core) else None
     return reader is not None and not reader.is_json
 
 
 def _accepts_json(argument: Argument) -> bool:
     """Return whether the value of an argument must or can be JSON."""
     core = plain(argument.annotation, core=True)
-    readers = map(reader_of, members_of(core) or [core])
+    readers = map(reader_for, members_of(core) or [core])
     return any(reader is not None and reader.is_json for reader in readers)
 
 
@@ -495,7 +495,7 @@ def _item_type(argument: Argument) -> Any:
 
 def _checkboxes(argument: Argument, value: str) -> Control | None:
     """Return checkboxes; None for a value that a browser would reorder or not send at all."""
-    reader = reader_of(_item_type(argument))
+    reader = reader_for(_item_type(argument))
     spellings = list(filter(None, reader.values)) if reader is not None else []
     if not spellings or any(not _is_typeable(each) or re.search(r"[,\n]", each) for each in spellings):
         return None

@@ -40,7 +40,7 @@ from promptkit.server.dispatch import Dispatcher
 from promptkit.server.pending import PendingRequest
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_enumerable, is_list, plain
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 from promptkit.types.scalar_types import Reader
 from promptkit.types.unstructuring import text_as_entered
 
@@ -585,7 +585,7 @@ def _titled_choices(values: Iterable[str], reader: Reader) -> list[dict[str, str
 def _multiple_choice_field(annotation: Any, schema: Schema) -> Schema | None:
     """Return a field to choose several values, or None if the values cannot be listed."""
     item = get_args(annotation)[0]
-    reader = reader_of(item)
+    reader = reader_for(item)
     choice = _choice_field(reader, plain(item, core=True), has_modes=True) if reader else None
     if choice is None or choice["type"] == "boolean":
         return None

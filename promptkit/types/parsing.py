@@ -41,7 +41,7 @@ from promptkit.types.structuring import add_size_check, is_leaf, structurer
 from promptkit.types.unstructuring import text_of
 
 
-def reader_of(annotation: Any) -> Reader | None:
+def reader_for(annotation: Any) -> Reader | None:
     """Return the reader for a type; None if the type is not supported."""
     annotation = plain(annotation)
     if isinstance(annotation, type) and annotation in SCALARS:
@@ -60,7 +60,7 @@ def _union_reader(annotation: Any) -> Reader | None:
     Therefore, ``007`` remains text.
     """
     members = sorted(members_of(annotation), key=_is_text)
-    readers = [reader for member in members if (reader := reader_of(member)) is not None]
+    readers = [reader for member in members if (reader := reader_for(member)) is not None]
     if len(readers) != len(members) or not readers:
         return None
     takes_text = any(map(_is_text, members))
@@ -146,7 +146,7 @@ class _NullableReader(Struct, frozen=True):
 
 def _constrained_reader(annotation: Any) -> Reader | None:
     """Return a reader for ``Annotated[T, msgspec.Meta(...)]``."""
-    inner = reader_of(annotation.__origin__)
+    inner = reader_for(annotation.__origin__)
     if inner is None:
         return None
     if not _is_supported(annotation):
@@ -170,7 +170,7 @@ def _constrained_reader(annotation: Any) -> Reader | None:
 def _surrogate_reader(annotation: Any) -> Reader | None:
     """Return a reader that reads a type's surrogate and converts the result to the type."""
     surrogate: Any = surrogate_of(annotation)
-    inner = reader_of(surrogate.model) or _json_reader(surrogate.model)
+    inner = reader_for(surrogate.model) or _json_reader(surrogate.model)
     if inner is None:
         return None
     read_inner, build, expected = inner.read, surrogate.build, surrogate.expected
@@ -186,7 +186,7 @@ def _list_reader(annotation: Any) -> Reader | None:
     """Return a reader for a list, set or variable-length tuple, given as a JSON array or separated values."""
     make: Any = SEQUENCES[get_origin(annotation)]
     item = get_args(annotation)[0]
-    member = reader_of(item)
+    member = reader_for(item)
     if member is None or member.is_json or is_list(item):
         return _json_reader(annotation)
     scalar = member if isinstance(member, ScalarType) else None

@@ -36,7 +36,7 @@ from promptkit.types.kinds import (
     surrogate_of,
     tag_of,
 )
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 from promptkit.types.scalar_types import scalar_of
 from promptkit.types.unstructuring import can_be_sent, json_of
 
@@ -396,7 +396,7 @@ def answer_schema(answer: Any, *, outlined: bool = False) -> dict[str, Any]:
 def check_answer_type(answer: Any) -> None:
     """Raise TypeError if promptkit does not support *answer* as the type of an answer."""
     try:
-        reader = reader_of(answer)
+        reader = reader_for(answer)
     except Exception:  # noqa: BLE001 (inspecting an arbitrary object can raise anything)
         reader = None
     if reader is None:

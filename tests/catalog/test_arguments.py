@@ -19,7 +19,7 @@ from promptkit.errors.diagnostics import Location, Report
 from promptkit.errors.rules import Rule
 from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.types.kinds import fits, type_name
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 from tests.ids import stable_repr
 from tests.sample_types import Point
 
@@ -385,7 +385,7 @@ class TestDescription:
         """A client that sends the default as shown in the description gets the default."""
         default_text = argument(annotation, default).description.rpartition("default ")[2]
 
-        assert reader_of(annotation).read(default_text) == default
+        assert reader_for(annotation).read(default_text) == default
 
     @pytest.mark.parametrize("annotation", [str, Literal["hunter2", "swordfish"]], ids=["text", "choice"])
     def test_default_of_a_secret_is_hidden(self, annotation):

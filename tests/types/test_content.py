@@ -28,13 +28,13 @@ from promptkit import (
     user,
 )
 from promptkit.testing import Client
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 from promptkit.types.schemas import Definitions, type_schema
 from promptkit.types.structuring import structurer
 from promptkit.types.unstructuring import json_of, text_of
 
 PIXEL = "R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs="
-PICTURE = Image(reader_of(bytes).read(PIXEL))
+PICTURE = Image(reader_for(bytes).read(PIXEL))
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Report:
 
 
 def read(annotation, value):
-    return reader_of(annotation).read(value)
+    return reader_for(annotation).read(value)
 
 
 def collect_errors(annotation, value):
