@@ -160,7 +160,7 @@ def _values(annotation: Any, outer: Outer = ()) -> Values:  # noqa: PLR0911 (one
 
 def _split_constraints(annotation: Any) -> tuple[Any, Bounds]:
     """Return a type without its annotations, and its constraints from msgspec or Pydantic."""
-    kind, limits = kinds.constrained(annotation, object)
+    kind, limits = kinds.split_constraints(annotation, object)
     return kind, {name: value for name, value in structs.asdict(limits).items() if value is not None}
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from promptkit.types.kinds import Constraints, constrained
+from promptkit.types.kinds import Constraints, split_constraints
 
 #: `datetime` or `time`.
 Moment: TypeAlias = type[datetime | time]
@@ -135,7 +135,7 @@ def offset_error(value: Any, annotation: Any, *, seconds: str = "") -> str | Non
         seconds:
             The seconds to show in the message's example, such as ``":00"``, if the format requires seconds.
     """
-    kind, limits = constrained(annotation)
+    kind, limits = split_constraints(annotation)
     if kind not in (datetime, time) or limits.tz is None:
         return None
     try:

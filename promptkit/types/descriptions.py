@@ -14,7 +14,6 @@ import msgspec
 from promptkit.types.choices import describe_names, meaning_of
 from promptkit.types.constraints import describe_length
 from promptkit.types.kinds import (
-    constrained,
     is_enum,
     is_literal,
     is_mapping,
@@ -24,6 +23,7 @@ from promptkit.types.kinds import (
     is_union,
     members_of,
     members_of_record,
+    split_constraints,
     surrogate_of,
     tag_of,
 )
@@ -64,7 +64,7 @@ def expected_of(annotation: Any, *, with_meanings: bool = False) -> str:
             Whether to add the meaning of each choice.
     """
     describe = partial(expected_of, with_meanings=with_meanings)
-    kind, limits = constrained(annotation)
+    kind, limits = split_constraints(annotation)
     words = "a value"
     if (scalar := scalar_of(kind)) is not None:
         words = scalar.describe(limits)
@@ -114,7 +114,7 @@ def example_text(annotation: Any) -> str:
 
 
 def _example(annotation: Any, depth: int) -> Any:  # noqa: C901 (one for each kind of type)
-    kind, limits = constrained(annotation)
+    kind, limits = split_constraints(annotation)
     arguments = get_args(kind)
     example: Any = "text"
     if depth > _MAX_DEPTH:

@@ -103,7 +103,7 @@ class Constraints(msgspec.Struct, frozen=True):
 _NO_CONSTRAINTS: Final = Constraints()
 
 
-def constrained(annotation: Any, metadata: type = msgspec.Meta) -> tuple[Any, Constraints]:
+def split_constraints(annotation: Any, metadata: type = msgspec.Meta) -> tuple[Any, Constraints]:
     """Return a type without aliases and metadata, and the constraints from its instances of *metadata*."""
     if isinstance(annotation, type):
         return annotation, _NO_CONSTRAINTS
@@ -318,7 +318,7 @@ def is_union(annotation: Any) -> bool:
 
 def is_nullable(annotation: Any) -> bool:
     """Return whether *annotation*, with or without constraints, is a union that includes None."""
-    kind, _ = constrained(annotation)
+    kind, _ = split_constraints(annotation)
     return is_union(kind) and types.NoneType in get_args(kind)
 
 

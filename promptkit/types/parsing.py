@@ -17,7 +17,6 @@ from promptkit.types.descriptions import example_text, expected_of
 from promptkit.types.errors import ConversionError, collect, union_error
 from promptkit.types.kinds import (
     SEQUENCES,
-    constrained,
     has_parts,
     is_constrained,
     is_enum,
@@ -33,6 +32,7 @@ from promptkit.types.kinds import (
     members_of,
     members_of_record,
     plain,
+    split_constraints,
     surrogate_of,
 )
 from promptkit.types.scalar_parsers import Read
@@ -72,7 +72,7 @@ def _union_reader(annotation: Any) -> Reader | None:
 
 def _is_text(annotation: Any) -> bool:
     """Return whether a type is text, with or without constraints."""
-    kind, _ = constrained(annotation)
+    kind, _ = split_constraints(annotation)
     return kind is str
 
 
@@ -311,7 +311,7 @@ def _is_supported(annotation: Any) -> bool:
 
 def _is_readable(annotation: Any, seen: frozenset[Any]) -> bool:
     """Return whether every part of a type can be read."""
-    kind, _ = constrained(annotation)
+    kind, _ = split_constraints(annotation)
     if is_enum(kind) and not is_constrained(annotation):
         return len(kind) > 0
     if (is_constrained(annotation) or is_leaf(kind)) and not _is_supported(annotation):
@@ -330,7 +330,7 @@ def _is_readable(annotation: Any, seen: frozenset[Any]) -> bool:
 
 def _can_be_key(annotation: Any) -> bool:
     """Return whether values of a type can be keys of a JSON object."""
-    kind, _ = constrained(annotation)
+    kind, _ = split_constraints(annotation)
     if (scalar := scalar_of(kind)) is not None:
         return scalar.key_schema is not None
     return kind is Any or is_literal(kind) or is_enum(kind)

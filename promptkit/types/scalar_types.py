@@ -19,7 +19,7 @@ from msgspec import Struct
 from promptkit.types import constraints
 from promptkit.types import scalar_parsers as parsing
 from promptkit.types.errors import ConversionError
-from promptkit.types.kinds import Constraints, constrained
+from promptkit.types.kinds import Constraints, split_constraints
 from promptkit.types.scalar_parsers import Read, text_parser
 
 #: A function that converts a JSON value to a type with its constraints. For invalid values, it raises
@@ -266,7 +266,7 @@ _BUILT_IN: Final = frozenset(SCALARS)
 
 def scalar_of(annotation: Any) -> ScalarType | None:
     """Return the `ScalarType` for a type, with or without constraints; None if it is not a scalar type."""
-    kind, _ = constrained(annotation)
+    kind, _ = split_constraints(annotation)
     return SCALARS.get(kind) if isinstance(kind, type) else None
 
 

@@ -24,7 +24,6 @@ from promptkit.types.descriptions import expected_of, join_description
 from promptkit.types.enum_sources import meanings_of
 from promptkit.types.kinds import (
     Constraints,
-    constrained,
     is_enum,
     is_literal,
     is_mapping,
@@ -33,6 +32,7 @@ from promptkit.types.kinds import (
     is_sequence,
     is_union,
     members_of_record,
+    split_constraints,
     surrogate_of,
     tag_of,
 )
@@ -171,7 +171,7 @@ def _describe_format(annotation: Any) -> str:
 
 def _describe_enums(annotation: Any) -> Iterator[str]:
     """Yield a description of each enumeration in a type whose members have meanings."""
-    kind, _ = constrained(annotation)
+    kind, _ = split_constraints(annotation)
     if is_enum(kind) and meanings_of(kind):
         yield expected_of(kind, with_meanings=True)
     for part in get_args(kind):
@@ -180,7 +180,7 @@ def _describe_enums(annotation: Any) -> Iterator[str]:
 
 def _has_format(annotation: Any) -> bool:
     """Return whether a type has a format that its JSON types alone do not fully describe."""
-    kind, limits = constrained(annotation)
+    kind, limits = split_constraints(annotation)
     arguments = get_args(kind)
     if (scalar := scalar_of(kind)) is not None:
         has_format = {
@@ -211,7 +211,7 @@ class _SchemaWriter(Struct):
 
     def schema(self, annotation: Any) -> Schema:
         """Return the schema of a type, with the title and description of `msgspec.Meta`."""
-        kind, limits = constrained(annotation)
+        kind, limits = split_constraints(annotation)
         words = {name: getattr(limits, name) for name in ("title", "description", "examples")}
         words = {name: value for name, value in words.items() if value is not None}
         return {**self._schema(kind, limits), **words, **(limits.extra_json_schema or {})}
@@ -311,7 +311,7 @@ class _SchemaWriter(Struct):
 
 def _key_schema(annotation: Any) -> Schema:
     """Return the schema of an object's keys, which are strings in JSON; ``{}`` if any string is valid."""
-    kind, limits = constrained(annotation)
+    kind, limits = split_constraints(annotation)
     if is_literal(kind) or is_enum(kind):
         return _choices_schema([str(json_of(value)) for value in get_args(kind) or kind])
     if kind is str:

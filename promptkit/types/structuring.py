@@ -33,7 +33,6 @@ from promptkit.types.errors import (
 from promptkit.types.kinds import (
     SEQUENCES,
     checked_hashable,
-    constrained,
     is_constrained,
     is_enum,
     is_literal,
@@ -44,6 +43,7 @@ from promptkit.types.kinds import (
     is_union,
     members_of_record,
     plain,
+    split_constraints,
     surrogate_of,
     tag_of,
 )
@@ -99,13 +99,13 @@ def _converter_for(annotation: Any) -> Read:
 
 def is_leaf(annotation: Any) -> bool:
     """Return whether values of *annotation* have no parts."""
-    kind, _ = constrained(annotation)
+    kind, _ = split_constraints(annotation)
     return scalar_of(kind) is not None or kind is NoneType or is_literal(kind) or is_enum(kind)
 
 
 def _leaf_converter(annotation: Any) -> Read:
     """Return a converter for a type whose values have no parts."""
-    kind, _ = constrained(annotation)
+    kind, _ = split_constraints(annotation)
     if is_enum(kind):
         return _enum_member_converter(kind)
     scalar = scalar_of(annotation)
@@ -163,7 +163,7 @@ def _leaf_error(value: Any, annotation: Any) -> ConversionError:
 
 def add_size_check(read: Read, annotation: Any) -> Read:
     """Wrap *read* to check that the number of parts in its result meets the constraints of *annotation*."""
-    _, limits = constrained(annotation)
+    _, limits = split_constraints(annotation)
     minimum, maximum = limits.min_length or 0, limits.max_length
     if not minimum and maximum is None:
         return read
@@ -273,7 +273,7 @@ def _key_converter(annotation: Any) -> Callable[[str], Any]:
         return str
     scalar = scalar_of(annotation)
     convert = convert_key if scalar is None else scalar.convert_key
-    if is_enum(constrained(annotation)[0]):
+    if is_enum(split_constraints(annotation)[0]):
         convert = lambda text, _: _convert(text, annotation)  # noqa: E731
 
     def structure(text: str) -> Any:
@@ -299,7 +299,7 @@ def _union_converter(annotation: Any) -> Read:
     the same text.
     """
     members = get_args(annotation)
-    takes_text = any(constrained(member)[0] is str for member in members)
+    takes_text = any(split_constraints(member)[0] is str for member in members)
 
     def structure(value: Any) -> Any:
         if value is None and NoneType in members:

@@ -20,7 +20,7 @@ from promptkit import ArgumentsError, prompt, register_type
 from promptkit.catalog.arguments import schema_of
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
-from promptkit.types.kinds import Constraints, constrained
+from promptkit.types.kinds import Constraints, split_constraints
 from promptkit.types.parsing import reader_for
 from promptkit.types.scalar_types import SCALARS, ScalarType, text_scalar
 from promptkit.types.structuring import structurer
@@ -264,7 +264,7 @@ class TestEveryRecord:
         """The example of a number satisfies its constraints."""
         annotation = Annotated[kind, Meta(**bounds)]
 
-        example = SCALARS[kind].example_of(constrained(annotation)[1])
+        example = SCALARS[kind].example_of(split_constraints(annotation)[1])
 
         assert msgspec.convert(example, annotation) == example
 
