@@ -14,7 +14,7 @@ from promptkit.language.validation import describe
 from promptkit.types.kinds import (
     is_constrained,
     is_named_tuple,
-    is_own,
+    is_promptkit_class,
     is_record,
     is_union,
     members_of_record,
@@ -62,7 +62,7 @@ def hint_for_unreadable(annotation: Any) -> str:
         return _FOR_TEXT
     kind = get_origin(annotation) or annotation
     is_standard = getattr(kind, "__module__", None) in _GENERIC_MODULES
-    kinds = kind.__mro__ if is_own(kind) else [kind] if is_standard else []
+    kinds = kind.__mro__ if is_promptkit_class(kind) else [kind] if is_standard else []
     return next(filter(None, (foreign_name_hint("types", base.__name__) for base in kinds)), _GENERAL)
 
 
@@ -116,7 +116,7 @@ def _parts(annotation: Any, path: str) -> Iterator[tuple[Any, str]]:
     """Yield the parts of a type, each with its path."""
     kind = plain(annotation)
     origin = get_origin(kind) or kind
-    if is_own(origin) or origin is abc.Callable:
+    if is_promptkit_class(origin) or origin is abc.Callable:
         return
     if is_constrained(kind):
         yield from _parts(kind.__origin__, path)

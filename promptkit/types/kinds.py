@@ -336,7 +336,7 @@ def is_enumerable(annotation: Any) -> bool:
     return annotation is bool or is_enum(annotation) or is_literal(annotation)
 
 
-def is_own(annotation: Any) -> bool:
+def is_promptkit_class(annotation: Any) -> bool:
     """Return whether *annotation* is a class of `promptkit.language`, such as `Image`, or a subclass."""
     bases = getattr(annotation, "__mro__", ())
     return any(base.__module__.startswith("promptkit.language.") for base in bases)
@@ -346,7 +346,7 @@ def surrogate_of(annotation: Any) -> Surrogate | None:
     """
     Return the surrogate for one of promptkit's content classes or a Pydantic model; None for other types.
     """
-    if is_own(annotation):
+    if is_promptkit_class(annotation):
         return SURROGATES.get(annotation)
     if isinstance(annotation, type) and hasattr(annotation, "__pydantic_validator__"):  # Pydantic is imported
         from promptkit.types.pydantic import pydantic_surrogate

@@ -25,7 +25,7 @@ from promptkit.types.kinds import (
     is_mapping,
     is_named_tuple,
     is_nullable,
-    is_own,
+    is_promptkit_class,
     is_record,
     is_sequence,
     is_union,
@@ -319,7 +319,7 @@ def _is_readable(annotation: Any, seen: frozenset[Any]) -> bool:
     if kind is Any or kind in seen or is_leaf(kind) or surrogate_of(kind) is not None:
         return True
     if is_record(cls := get_origin(kind) or kind) or is_named_tuple(cls):
-        return not is_own(cls) and all(
+        return not is_promptkit_class(cls) and all(
             _is_readable(member.type, seen | {kind}) for member in members_of_record(kind)
         )
     if is_mapping(kind) and not _can_be_key((*get_args(kind), Any)[0]):
