@@ -22,7 +22,7 @@ from promptkit.language.validation import describe
 from promptkit.types.conversion_reasons import short, shortened
 from promptkit.types.descriptions import default_clause, example_clause, join_description
 from promptkit.types.functions import FORWARD
-from promptkit.types.kinds import fits, is_list, is_literal, plain, type_name
+from promptkit.types.kinds import has_type, is_list, is_literal, plain, type_name
 from promptkit.types.parsing import reader_for
 from promptkit.types.scalar_types import Reader
 from promptkit.types.unstructuring import is_inline_list, text_as_entered, text_of
@@ -108,7 +108,7 @@ def _report_type(parameter: Parameter, report: Report) -> None:
 
 
 def _check_default(parameter: Parameter, report: Report) -> None:
-    if not fits(parameter.default, parameter.annotation):
+    if not has_type(parameter.default, parameter.annotation):
         message = (
             f"parameter {parameter.name!r} has {_format_default(parameter)}, "
             f"which is not {type_name(parameter.annotation)}"
@@ -243,7 +243,7 @@ class DirectArguments:
         except TypeError:
             return kwargs  # the call itself will raise Python's own error
         for parameter in self._signature.parameters:
-            if parameter.name in bound and not fits(bound[parameter.name], parameter.annotation):
+            if parameter.name in bound and not has_type(bound[parameter.name], parameter.annotation):
                 raise self._type_error(parameter, bound[parameter.name])
         context = self._signature.context
         kwargs = {**self._in_environment.environment_values(bound), **kwargs}

@@ -40,7 +40,7 @@ from promptkit.lints.static_analysis import (
 )
 from promptkit.loader.targets import display_path
 from promptkit.types.functions import notes_of
-from promptkit.types.kinds import fits
+from promptkit.types.kinds import has_type
 from promptkit.types.unstructuring import text_of
 
 #: Packages whose metadata in ``Annotated`` is for other frameworks.
@@ -235,9 +235,9 @@ def lint_examples(argument: Argument, report: Report, location: Location | str) 
 def accepts(argument: Argument, value: Any) -> bool:
     """Return whether a value, or its text from a client, is valid for an argument."""
     if value is None:
-        return fits(value, argument.annotation)
+        return has_type(value, argument.annotation)
     try:
-        sent = text_of(value) if fits(value, argument.annotation) else value
+        sent = text_of(value) if has_type(value, argument.annotation) else value
         Arguments("", (argument,)).read({argument.name: sent})
     except ArgumentsError:
         return False

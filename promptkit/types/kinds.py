@@ -374,7 +374,7 @@ def type_name(annotation: Any) -> str:
     return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
 
 
-def fits(value: Any, annotation: Any) -> bool:
+def has_type(value: Any, annotation: Any) -> bool:
     """Return whether *value* has the type *annotation*."""
     # A fast path for most values, because importing typeguard takes longer than starting a server.
     if type(value) is annotation:
