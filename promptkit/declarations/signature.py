@@ -18,7 +18,7 @@ from promptkit.errors.rules import Rule
 from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.language.context import Context
 from promptkit.language.validation import describe
-from promptkit.types.functions import FORWARD, annotations_of, evaluate_annotation, notes_of
+from promptkit.types.functions import FORWARD, annotations_of, evaluate_annotation, metadata_of
 from promptkit.types.kinds import is_union
 
 #: The `Arg` for parameters that do not declare one.
@@ -225,7 +225,7 @@ def _split_annotated(annotation: Any) -> tuple[Any, Arg]:
 
 def _check_notes(name: str, annotation: Any, report: Report) -> None:
     """Report an `Arg` that is not called, and a second `Arg` for one parameter."""
-    notes = notes_of(annotation)
+    notes = metadata_of(annotation)
     if any(note is Arg for note in notes):
         message = f"parameter {name!r} has Arg in its annotation without calling it"
         hint = "call it: Arg('what to enter')"

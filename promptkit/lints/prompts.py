@@ -39,7 +39,7 @@ from promptkit.lints.static_analysis import (
     list_items,
 )
 from promptkit.loader.targets import display_path
-from promptkit.types.functions import notes_of
+from promptkit.types.functions import metadata_of
 from promptkit.types.kinds import has_type
 from promptkit.types.unstructuring import text_of
 
@@ -211,7 +211,7 @@ def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
         return
     compiled = Report("", prompt.location)  # discarded: compilation has reported these diagnostics
     for name, annotation in read_type_hints(prompt.function, prompt.names, compiled).items():
-        for note in notes_of(annotation):
+        for note in metadata_of(annotation):
             module = type(note).__module__.partition(".")[0]
             if module in _OTHER_FRAMEWORKS:
                 message = f"parameter {name!r} has {type(note).__name__}(...) from {module}, which is ignored"

@@ -54,12 +54,12 @@ def evaluate_annotation(annotation: Any, function: Callable[..., Any], names: Ma
     return typing.get_type_hints(holder, outer, dict(names), include_extras=True)["it"]
 
 
-def notes_of(annotation: Any) -> list[Any]:
+def metadata_of(annotation: Any) -> list[Any]:
     """Return the ``Annotated`` metadata of a type and, if it is a union, of its members."""
     if typing.get_origin(annotation) is typing.Annotated:
-        return [*annotation.__metadata__, *notes_of(annotation.__origin__)]
+        return [*annotation.__metadata__, *metadata_of(annotation.__origin__)]
     if is_union(annotation):
-        return [note for member in typing.get_args(annotation) for note in notes_of(member)]
+        return [note for member in typing.get_args(annotation) for note in metadata_of(member)]
     return []
 
 
