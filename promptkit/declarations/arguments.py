@@ -21,7 +21,7 @@ from promptkit.language.context import Context
 from promptkit.language.validation import describe
 from promptkit.types.conversion_reasons import short, shortened
 from promptkit.types.descriptions import default_clause, example_clause, join_description
-from promptkit.types.functions import FORWARD
+from promptkit.types.functions import FORWARD_REFERENCES
 from promptkit.types.kinds import has_type, is_list, is_literal, plain, type_name
 from promptkit.types.parsing import reader_for
 from promptkit.types.scalar_types import Reader
@@ -222,7 +222,7 @@ class DirectArguments:
     ) -> None:
         ignored = Report("", location)  # compiling the prompt reports the same problems
         self._owner = owner
-        self._binder = inspect.signature(function, **FORWARD)
+        self._binder = inspect.signature(function, **FORWARD_REFERENCES)
         self._signature = read_signature(function, names, ignored)
         in_environment = tuple(parameter for parameter in self._signature.parameters if parameter.arg.env)
         self._in_environment = compile_arguments(owner, Signature(in_environment), ignored)

@@ -24,7 +24,7 @@ from promptkit.language.messages import Message
 from promptkit.language.results import convert_result
 from promptkit.language.text import Text
 from promptkit.language.validation import UnsendableError, check_optional_text, describe, optional_text
-from promptkit.types.functions import FORWARD
+from promptkit.types.functions import FORWARD_REFERENCES
 
 R = TypeVar("R")
 
@@ -318,7 +318,7 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
 
     def decorate(function: Callable[[], Any]) -> Skill[Any]:
         plain = plain_function(function, "@skill", "text")
-        if parameters := list(inspect.signature(plain, **FORWARD).parameters):
+        if parameters := list(inspect.signature(plain, **FORWARD_REFERENCES).parameters):
             named = ", ".join(map(repr, parameters))
             msg = (
                 f"a skill's function takes no parameters, but this one has {named}: remove them, or use "

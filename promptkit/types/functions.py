@@ -19,12 +19,12 @@ _IMMUTABLE: Final = frozenset({str, int, float, bool, bytes, type(None)})
 
 #: Options that make `inspect.signature` and `inspect.get_annotations` return forward references for
 #: annotations that cannot be evaluated. Before Python 3.14, defining such a function raised an error.
-FORWARD: Final[dict[str, Any]] = {}
+FORWARD_REFERENCES: Final[dict[str, Any]] = {}
 _GET_ANNOTATIONS_OPTIONS: Final[dict[str, Any]] = {}
 if sys.version_info >= (3, 14):
     from annotationlib import Format
 
-    FORWARD["annotation_format"] = _GET_ANNOTATIONS_OPTIONS["format"] = Format.FORWARDREF
+    FORWARD_REFERENCES["annotation_format"] = _GET_ANNOTATIONS_OPTIONS["format"] = Format.FORWARDREF
 
 
 def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def copy_mutable_defaults(function: F) -> F:
     by_name = getattr(unwrapped, "__kwdefaults__", None) or {}
     if _IMMUTABLE.issuperset(map(type, (*by_position, *by_name.values()))):
         return function
-    signature = inspect.signature(function, **FORWARD)
+    signature = inspect.signature(function, **FORWARD_REFERENCES)
     mutable = {
         name: parameter.default
         for name, parameter in signature.parameters.items()
