@@ -27,7 +27,7 @@ from promptkit.types.conversion_reasons import reason_of
 from promptkit.types.descriptions import expected_of
 from promptkit.types.errors import MAX_ERRORS, ConversionError
 from promptkit.types.parsing import malformed_json_error
-from promptkit.types.scalar_parsers import Read
+from promptkit.types.scalar_parsers import ReadFunction
 from promptkit.types.schemas import check_answer_type
 from promptkit.types.structuring import structurer
 
@@ -225,7 +225,7 @@ def parse_answer(text: str, answer: Any, *, allow_cut: bool = False) -> Any:
 
 
 @cached_by_type
-def _answer_converter(answer: Any) -> tuple[Read, str]:
+def _answer_converter(answer: Any) -> tuple[ReadFunction, str]:
     """Return a function that converts JSON values to a type, and a description of valid values."""
     check_answer_type(answer)
     return structurer(answer), expected_of(answer)

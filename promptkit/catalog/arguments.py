@@ -15,7 +15,7 @@ from promptkit.types.conversion_reasons import invalid_value, reason_of, shorten
 from promptkit.types.descriptions import default_clause, example_clause, join_description
 from promptkit.types.errors import ABSENT, MAX_ERRORS, ConversionError
 from promptkit.types.kinds import is_bytes, is_constrained, is_list, is_nullable, plain
-from promptkit.types.scalar_parsers import Read, has_more_values
+from promptkit.types.scalar_parsers import ReadFunction, has_more_values
 from promptkit.types.scalar_types import Reader
 from promptkit.types.schemas import Definitions, add_description, type_schema
 from promptkit.types.unstructuring import can_be_sent, json_of, text_of
@@ -139,7 +139,7 @@ class Arguments(Struct, frozen=True):
     kind: str = "prompt"
     by_name: Mapping[str, Argument] = {}
     secret: frozenset[str] = frozenset()
-    _readers: Mapping[str, Read] = {}
+    _readers: Mapping[str, ReadFunction] = {}
     _required: tuple[str, ...] = ()
     _unfilled: Mapping[str, str] = {}
     _in_environment: tuple[Argument, ...] = ()
@@ -287,7 +287,7 @@ class Arguments(Struct, frozen=True):
             for name, text in texts.items()
             if isinstance(text, str)
             and len(text) > max_values
-            and self.by_name[name].reader.is_several
+            and self.by_name[name].reader.accepts_several
             and has_more_values(text, max_values)
         )
         if errors:

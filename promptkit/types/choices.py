@@ -13,7 +13,7 @@ from typing import Any, Final, get_args
 from promptkit.errors.suggestions import nearest
 from promptkit.types.enum_sources import meanings_of
 from promptkit.types.errors import ConversionError
-from promptkit.types.scalar_parsers import Read
+from promptkit.types.scalar_parsers import ReadFunction
 from promptkit.types.scalar_types import Reader
 
 #: The types that a choice's name can have. (A bool is an int.)
@@ -37,7 +37,7 @@ def enum_reader(annotation: type[Enum]) -> Reader | None:
     return _choice_reader((member, _names_of(member)) for member in annotation) if len(annotation) else None
 
 
-def enum_converter(annotation: type[Enum]) -> Read:
+def enum_converter(annotation: type[Enum]) -> ReadFunction:
     """
     Return a function that converts a JSON value to a member: its text, or its value if that is a number.
 

@@ -35,7 +35,7 @@ from promptkit.types.kinds import (
     split_constraints,
     surrogate_of,
 )
-from promptkit.types.scalar_parsers import Read
+from promptkit.types.scalar_parsers import ReadFunction
 from promptkit.types.scalar_types import SCALARS, Reader, ScalarType, scalar_of
 from promptkit.types.structuring import add_size_check, is_leaf, structurer
 from promptkit.types.unstructuring import text_of
@@ -100,7 +100,7 @@ def _combine_readers(readers: list[Reader], *, takes_text: bool) -> Reader:
         "" if SCALARS[str] in readers else " or ".join(reader.hint or reader.expected for reader in readers),
         tuple(text_of(reader.read(text)) if takes_text else text for reader, text in values),
         {text: meaning for reader in readers for text, meaning in reader.meanings.items()},
-        is_several=any(reader.is_several for reader in readers),
+        accepts_several=any(reader.accepts_several for reader in readers),
     )
 
 
@@ -130,7 +130,7 @@ class _NullableReader(Struct, frozen=True):
             Whether the type includes text. If so, the strings for null are treated as ordinary text.
     """
 
-    read: Read
+    read: ReadFunction
     takes_text: bool
 
     def __call__(self, value: Any) -> Any:
@@ -164,7 +164,7 @@ def _constrained_reader(annotation: Any) -> Reader | None:
                 raise ConversionError(expected, reason=offset_error(value_read, annotation)) from None
 
     hint = expected if expected != "text" else ""
-    return Reader(read, expected, hint, inner.values, inner.meanings, is_several=inner.is_several)
+    return Reader(read, expected, hint, inner.values, inner.meanings, accepts_several=inner.accepts_several)
 
 
 def _surrogate_reader(annotation: Any) -> Reader | None:
@@ -195,10 +195,12 @@ def _list_reader(annotation: Any) -> Reader | None:
     separated = "several, one per line" if one_per_line else "several, separated by commas"
     hint = f"{separated}; each {member.hint}" if member.hint else separated
     read = _list_read_function(member, make, one_per_line=one_per_line)
-    return Reader(read, expected, hint, meanings=member.meanings, is_several=True)
+    return Reader(read, expected, hint, meanings=member.meanings, accepts_several=True)
 
 
-def _list_read_function(member: Reader, make: Callable[[list[Any]], Any], *, one_per_line: bool) -> Read:
+def _list_read_function(
+    member: Reader, make: Callable[[list[Any]], Any], *, one_per_line: bool
+) -> ReadFunction:
     """Return a function that reads each item with *member*, and raises the errors of all items together."""
 
     def read_item(item: Any) -> Any:
@@ -281,7 +283,7 @@ def malformed_json_error(text: str, error: Exception, start: int = 0) -> Convers
     return ConversionError(_VALID_JSON, reason=reason)
 
 
-def _json_read_function(annotation: Any) -> Read:
+def _json_read_function(annotation: Any) -> ReadFunction:
     """Return a function that converts JSON to a type. The JSON can be text, or already decoded."""
     structure = structurer(annotation)
     return lambda value: structure(_decode(value) if isinstance(value, str) else value)
@@ -296,7 +298,7 @@ def _json_reader(annotation: Any) -> Reader | None:
         return None
     hint = f"JSON, for example {example_text(annotation)}"
     return Reader(
-        _json_read_function(annotation), expected_of(annotation), hint, is_json=True, is_several=True
+        _json_read_function(annotation), expected_of(annotation), hint, is_json=True, accepts_several=True
     )
 
 

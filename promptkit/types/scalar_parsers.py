@@ -47,7 +47,7 @@ _NUMBER_TYPES: Final = (str, int, float)
 
 #: A function that converts a client's string, or other JSON value, to a type. It raises `ConversionError` for
 #: invalid values.
-Read: TypeAlias = Callable[[Any], Any]
+ReadFunction: TypeAlias = Callable[[Any], Any]
 
 
 def parse_text(value: Any) -> str:
@@ -196,7 +196,7 @@ def _unescape(text: str) -> bytes:
     return b"".join(unquote_to_bytes(piece[0]) for piece in re.finditer(_PIECE, text))
 
 
-def text_parser(parse: Callable[[str], Any]) -> Read:
+def text_parser(parse: Callable[[str], Any]) -> ReadFunction:
     """
     Return a function that parses text with *parse*.
 

@@ -20,7 +20,7 @@ from promptkit.types import constraints
 from promptkit.types import scalar_parsers as parsing
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import Constraints, split_constraints
-from promptkit.types.scalar_parsers import Read, text_parser
+from promptkit.types.scalar_parsers import ReadFunction, text_parser
 
 #: A function that converts a JSON value to a type with its constraints. For invalid values, it raises
 #: `ConversionError` or an error of msgspec.
@@ -62,13 +62,13 @@ class Reader(Struct, frozen=True):
             Whether one string can contain several values.
     """
 
-    read: Read
+    read: ReadFunction
     expected: str
     hint: str = ""
     values: tuple[str, ...] = ()
     meanings: Mapping[str, str] = {}
     is_json: bool = False
-    is_several: bool = False
+    accepts_several: bool = False
 
 
 class ScalarType(Reader, frozen=True, kw_only=True):
@@ -143,7 +143,7 @@ def text_scalar(
     )
 
 
-def _build_scalar(read: Read, expected: str, **attributes: Any) -> ScalarType:
+def _build_scalar(read: ReadFunction, expected: str, **attributes: Any) -> ScalarType:
     """Return the `ScalarType` for a type whose hint is the same as *expected*."""
     return ScalarType(read, expected, expected, **attributes)
 

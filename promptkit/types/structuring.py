@@ -47,7 +47,7 @@ from promptkit.types.kinds import (
     surrogate_of,
     tag_of,
 )
-from promptkit.types.scalar_parsers import Read, convert_key
+from promptkit.types.scalar_parsers import ReadFunction, convert_key
 from promptkit.types.scalar_types import scalar_of
 from promptkit.types.unstructuring import json_of
 
@@ -55,10 +55,10 @@ _UNKNOWN_MEMBER: Final = "is not a member of this object"
 
 #: Types and their converters, keyed by the type's id. Types themselves cannot be keys, because
 #: ``int | float`` equals ``float | int``, but the order of members matters.
-_converters: Final[dict[int, tuple[Any, Read]]] = {}
+_converters: Final[dict[int, tuple[Any, ReadFunction]]] = {}
 
 
-def structurer(annotation: Any) -> Read:
+def structurer(annotation: Any) -> ReadFunction:
     """
     Return a function that converts JSON values to a type.
 
@@ -90,7 +90,7 @@ def _convert(value: Any, annotation: Any) -> Any:
     return entry[1](value)
 
 
-def _converter_for(annotation: Any) -> Read:
+def _converter_for(annotation: Any) -> ReadFunction:
     """Return the converter for a type. The types of its parts are inspected on first use."""
     annotation = plain(annotation)
     factory = next((factory for matches, factory in _CONVERTER_FACTORIES if matches(annotation)), None)
@@ -103,7 +103,7 @@ def is_leaf(annotation: Any) -> bool:
     return scalar_of(kind) is not None or kind is NoneType or is_literal(kind) or is_enum(kind)
 
 
-def _leaf_converter(annotation: Any) -> Read:
+def _leaf_converter(annotation: Any) -> ReadFunction:
     """Return a converter for a type whose values have no parts."""
     kind, _ = split_constraints(annotation)
     if is_enum(kind):
@@ -128,7 +128,7 @@ def _leaf_converter(annotation: Any) -> Read:
     return structure
 
 
-def _enum_member_converter(annotation: Any) -> Read:
+def _enum_member_converter(annotation: Any) -> ReadFunction:
     """Return a converter for an enumeration."""
     convert = enum_converter(annotation)
 
@@ -161,7 +161,7 @@ def _leaf_error(value: Any, annotation: Any) -> ConversionError:
     return ConversionError(expected_of(annotation), got=value, nearest=suggestion, reason=reason)
 
 
-def add_size_check(read: Read, annotation: Any) -> Read:
+def add_size_check(read: ReadFunction, annotation: Any) -> ReadFunction:
     """Wrap *read* to check that the number of parts in its result meets the constraints of *annotation*."""
     _, limits = split_constraints(annotation)
     minimum, maximum = limits.min_length or 0, limits.max_length
@@ -177,18 +177,18 @@ def add_size_check(read: Read, annotation: Any) -> Read:
     return read_sized
 
 
-def _sized_converter(annotation: Any) -> Read:
+def _sized_converter(annotation: Any) -> ReadFunction:
     """Return a converter for a constrained type, which also checks the number of parts."""
     return add_size_check(lambda value: _convert(value, annotation.__origin__), annotation)
 
 
-def _surrogate_converter(annotation: Any) -> Read:
+def _surrogate_converter(annotation: Any) -> ReadFunction:
     """Return a converter that converts to a type's surrogate first."""
     surrogate: Any = surrogate_of(annotation)
     return lambda value: surrogate.build(_convert(value, surrogate.model))
 
 
-def _sequence_converter(annotation: Any) -> Read:
+def _sequence_converter(annotation: Any) -> ReadFunction:
     """Return a converter from JSON arrays to a list, set, frozenset or variable-length tuple."""
     make = SEQUENCES[get_origin(annotation) or annotation]
     item = (*get_args(annotation), Any)[0]
@@ -211,7 +211,7 @@ def _is_fixed_tuple(annotation: Any) -> bool:
     return kind is tuple or is_named_tuple(kind)
 
 
-def _fixed_tuple_converter(annotation: Any) -> Read:
+def _fixed_tuple_converter(annotation: Any) -> ReadFunction:
     """
     Return a converter from JSON arrays to a tuple with a type for each position.
 
@@ -222,7 +222,7 @@ def _fixed_tuple_converter(annotation: Any) -> Read:
     types: Sequence[Any] = get_args(annotation)
     keys: Sequence[Any] = range(len(types))
     minimum, step = len(types), "[{}]".format
-    read_object: Read | None = None
+    read_object: ReadFunction | None = None
     if is_named_tuple(kind):
         read_object = _record_converter(annotation)
         members = members_of_record(annotation)
@@ -243,7 +243,7 @@ def _fixed_tuple_converter(annotation: Any) -> Read:
     return structure
 
 
-def _mapping_converter(annotation: Any) -> Read:
+def _mapping_converter(annotation: Any) -> ReadFunction:
     """Return a converter from JSON objects to a dict. Keys of any type are strings in JSON."""
     key_type, value_type = get_args(annotation) or (Any, Any)
     convert_key = _key_converter(key_type)
@@ -291,7 +291,7 @@ def _path_step(key: str) -> str:
     return f"[{shortened(key)!r}]"
 
 
-def _union_converter(annotation: Any) -> Read:
+def _union_converter(annotation: Any) -> ReadFunction:
     """
     Return a converter that converts a value to the first matching member of a union.
 
@@ -321,7 +321,7 @@ def _union_converter(annotation: Any) -> Read:
     return structure
 
 
-def _record_converter(annotation: Any) -> Read:
+def _record_converter(annotation: Any) -> ReadFunction:
     """
     Return a converter from JSON objects to a named tuple, or a record that `_class_converter` cannot convert.
     """
@@ -364,7 +364,7 @@ def _stores_all_members(annotation: Any) -> bool:
     return is_class and all(member.attribute is not None for member in members_of_record(annotation))
 
 
-def _class_converter(annotation: Any) -> Read:
+def _class_converter(annotation: Any) -> ReadFunction:
     """Return a converter from JSON objects to an attrs class or a dataclass."""
     from cattrs import ClassValidationError, Converter  # importing it takes longer than starting a server
     from cattrs.gen import make_dict_structure_fn, override
@@ -424,7 +424,7 @@ def _unknown_member_errors(unknown: Iterable[Any], names: Iterable[str]) -> list
 
 
 #: Predicates for types, and the factories for their converters. The first match is used.
-_CONVERTER_FACTORIES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Read]], ...]] = (
+_CONVERTER_FACTORIES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], ReadFunction]], ...]] = (
     (is_leaf, _leaf_converter),
     (is_constrained, _sized_converter),
     (lambda t: surrogate_of(t) is not None, _surrogate_converter),
