@@ -58,7 +58,7 @@ class Reader(Struct, frozen=True):
         is_json:
             Whether users must write JSON.
 
-        is_several:
+        accepts_several:
             Whether one string can contain several values.
     """
 

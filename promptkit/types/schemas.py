@@ -47,12 +47,13 @@ class Definitions(Struct):
     """
     The ``$defs`` of a schema, which contain recursive classes, and the options of the schema.
 
-    If *places* is true, arrays have a schema for each position. If *is_brief* is true, descriptions do not
-    repeat what an outline shows. If *docstrings* is false, classes' docstrings are not used as descriptions.
+    If *by_position* is true, arrays have a schema for each position. If *is_brief* is true, descriptions do
+    not repeat what an outline shows. If *docstrings* is false, classes' docstrings are not used as
+    descriptions.
     """
 
     schemas: dict[str, Schema]
-    places: bool = False
+    by_position: bool = False
     is_brief: bool = False
     docstrings: bool = True
     _names: dict[Any, str] = {}
@@ -284,7 +285,7 @@ class _SchemaWriter(Struct):
         Return the schema of an array with one item for each of *items*. The first *minimum* are required.
         """
         prefix = {"prefixItems": items, "items": False}
-        items_schema = prefix if self.definitions.places else {"items": _combine_schemas(items)}
+        items_schema = prefix if self.definitions.by_position else {"items": _combine_schemas(items)}
         return {"type": "array", **items_schema, "minItems": minimum, "maxItems": len(items)}
 
     def _members_schema(self, kind: Any) -> Schema:
@@ -383,7 +384,7 @@ def answer_schema(answer: Any, *, outlined: bool = False) -> dict[str, Any]:
         TypeError: If promptkit does not support the type.
     """
     check_answer_type(answer)
-    definitions = Definitions({}, places=outlined, is_brief=outlined, docstrings=False)
+    definitions = Definitions({}, by_position=outlined, is_brief=outlined, docstrings=False)
     schema, form = type_schema(answer, definitions)
     schemas = definitions.schemas
     if "$ref" in schema:  # a recursive class
