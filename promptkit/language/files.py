@@ -44,7 +44,7 @@ reads_once: Final = Event()
 files_read: Final[ContextVar[list[Path] | None]] = ContextVar("files_read", default=None)
 
 
-class TextRead(Struct, frozen=True):
+class FilledTextFile(Struct, frozen=True):
     """
     A text file that a recipe has read, and whose placeholders it has filled.
 
@@ -73,7 +73,7 @@ class TextRead(Struct, frozen=True):
 
 
 #: A list of the text files that prompts have read, set while a command checks the renderings of prompts.
-texts_read: Final[ContextVar[list[TextRead] | None]] = ContextVar("texts_read", default=None)
+filled_text_files: Final[ContextVar[list[FilledTextFile] | None]] = ContextVar("texts_read", default=None)
 
 
 @contextmanager
@@ -333,11 +333,11 @@ def parsed_file_below(root: Path, path: str | Path, names: tuple[str, ...]) -> T
 
 
 def _note_text(path: str, file: "_CachedText", names: tuple[str, ...]) -> None:
-    """If `texts_read` is set, record that the code three frames above fills the text of *file*."""
-    if (texts := texts_read.get()) is not None:
+    """If `filled_text_files` is set, record that the code three frames above fills the text of *file*."""
+    if (texts := filled_text_files.get()) is not None:
         frame = sys._getframe(3)  # noqa: SLF001 (as above)
         recipe = frame.f_globals.get("__file__") or "", frame.f_lineno
-        texts.append(TextRead(recipe, path, file.text, file.first_line, names))
+        texts.append(FilledTextFile(recipe, path, file.text, file.first_line, names))
 
 
 def text_below(root: Path, path: str | Path) -> tuple[str, int]:

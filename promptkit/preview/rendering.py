@@ -25,7 +25,7 @@ from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, PromptE
 from promptkit.errors.tracebacks import format_exception
 from promptkit.fragments.budget import Fitted, fitted
 from promptkit.language.documents import EmbeddedResource
-from promptkit.language.files import TextRead, collecting, texts_read
+from promptkit.language.files import FilledTextFile, collecting, filled_text_files
 from promptkit.language.messages import Workflow
 from promptkit.lints.linter import without_suppressed
 from promptkit.lints.placeholders import lint_texts_read
@@ -260,10 +260,10 @@ async def render(
     rendering = Rendering(prompt, values)
     if not (values or is_requested or prompt.sample or prompt.arguments.required):
         return attrs.evolve(rendering, skip_reason=NO_SAMPLE)
-    texts: list[TextRead] = []
+    texts: list[FilledTextFile] = []
     reports: list[Fitted] = []
     try:
-        with collecting(texts_read, texts), collecting(fitted, reports):
+        with collecting(filled_text_files, texts), collecting(fitted, reports):
             workflow = await calls.call(prompt.name, make_renderer(prompt, values), time_limit(prompt))
     except asyncio.CancelledError:
         raise
