@@ -38,7 +38,7 @@ MAX_FILE_BYTES: Final = 20 * 1024 * 1024
 
 #: Set while a server is running, so that a cached text file is checked for changes only after the server has
 #: marked it as stale.
-reads_once: Final = Event()
+trusts_cache: Final = Event()
 
 #: A list of the files that a module has read, set while the loader imports the module.
 files_read: Final[ContextVar[list[Path] | None]] = ContextVar("files_read", default=None)
@@ -155,14 +155,14 @@ def read_authors_file(path: Path, limit: int) -> bytes:
 
         MediaError: If the file is larger than *limit* bytes.
     """
-    note_read(path.resolve())
+    record_read(path.resolve())
     try:
         return read_named_file(path, limit)
     except TooLargeError as error:
         raise MediaError(_file_too_large_message(path, error.size, limit)) from None
 
 
-def note_read(path: Path) -> None:
+def record_read(path: Path) -> None:
     """Record that the module that is being imported, if any, depends on a file."""
     if (paths := files_read.get()) is not None:
         paths.append(path)
@@ -204,7 +204,7 @@ def confine(path: str | Path, root: Path) -> Path:
     if not inside:
         msg = f"{shortened(text)!r} is outside {root.name!r}"
         raise MediaError(msg)
-    note_read(file)  # even if it is missing, because the author might create it later
+    record_read(file)  # even if it is missing, because the author might create it later
     if not exists:
         raise MediaError(_no_file_message(text, root))
     return file
@@ -311,12 +311,12 @@ def parsed_file(recipe: str | None, path: str, names: tuple[str, ...]) -> TextWi
     """
     key = recipe, path
     cached = _TEXTS.get(key)
-    if cached is None or not ((cached.is_current and reads_once.is_set()) or cached.is_unchanged()):
+    if cached is None or not ((cached.is_current and trusts_cache.is_set()) or cached.is_unchanged()):
         if len(_TEXTS) >= _MAX_TEXTS:
             _TEXTS.clear()
         cached = _TEXTS[key] = _read_text(folder_of(recipe), path)
     if files_read.get() is not None:  # the module that is being imported depends on the file
-        note_read(Path(cached.path))
+        record_read(Path(cached.path))
     if (parsed := cached.by_names.get(names)) is None:
         parsed = TextWithPlaceholders.parse(cached.text, names, path, cached.first_line)
         cached.by_names[names] = parsed
