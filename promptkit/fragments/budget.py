@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from promptkit.errors.exceptions import BudgetError
 from promptkit.fragments.text import Keep, Part, shorten
-from promptkit.language.content import note_repr
+from promptkit.language.content import record_repr
 from promptkit.language.text import Text, plain_string
 from promptkit.language.validation import checked_priority
 
@@ -49,7 +49,7 @@ class OptionalPart(Struct, frozen=True):
 
     def __repr__(self) -> str:
         trim = "" if self.trim is None else f", trim={self.trim!r}"
-        return note_repr(f"optional({self.text!r}, priority={self.priority!r}{trim})")
+        return record_repr(f"optional({self.text!r}, priority={self.priority!r}{trim})")
 
 
 class Candidate(Struct, frozen=True, eq=False):

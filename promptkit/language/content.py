@@ -20,7 +20,7 @@ from promptkit.language.validation import (
 )
 
 
-class ReprNotes:
+class ReprRecord:
     """
     A record of the reprs of content that are created while a prompt renders, as in ``f"{[Image(...)]}"``.
 
@@ -41,23 +41,23 @@ class ReprNotes:
 
 #: The record of the current context. It is set once for each thread and changed by each rendering, because
 #: setting a context variable for each rendering would take five times as long.
-repr_notes: Final[ContextVar[ReprNotes | None]] = ContextVar("repr_notes", default=None)
+repr_record: Final[ContextVar[ReprRecord | None]] = ContextVar("repr_record", default=None)
 
 
-def context_repr_notes() -> ReprNotes:
+def context_repr_record() -> ReprRecord:
     """Return the record of the current context, creating it on the first call."""
-    notes = repr_notes.get()
-    if notes is None:
-        notes = ReprNotes()
-        repr_notes.set(notes)
-    return notes
+    record = repr_record.get()
+    if record is None:
+        record = ReprRecord()
+        repr_record.set(record)
+    return record
 
 
-def note_repr(text: str) -> str:
+def record_repr(text: str) -> str:
     """Record *text*, the repr of a value that is not text, for the current rendering, and return it."""
-    notes = repr_notes.get()
-    if notes is not None and notes.texts is not None:
-        notes.texts.append(text)
+    record = repr_record.get()
+    if record is not None and record.texts is not None:
+        record.texts.append(text)
     return text
 
 
@@ -174,4 +174,4 @@ class Content(_Marked):
             for field, value in values
             if value != field.default
         )
-        return note_repr(f"{type(self).__name__}({', '.join(arguments)})")
+        return record_repr(f"{type(self).__name__}({', '.join(arguments)})")

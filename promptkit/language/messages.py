@@ -18,7 +18,7 @@ import attrs
 
 from promptkit.language.blocks import to_block
 from promptkit.language.bounds import read_all
-from promptkit.language.content import Content, note_repr
+from promptkit.language.content import Content, record_repr
 from promptkit.language.media import Renderable
 from promptkit.language.text import Text
 from promptkit.language.validation import Role, checked_role, describe
@@ -120,7 +120,7 @@ class Message:
         _raise_format_error(self)
 
     def __repr__(self) -> str:
-        return note_repr(f"Message({self.role!r}, {self.content!r})")
+        return record_repr(f"Message({self.role!r}, {self.content!r})")
 
     def __add__(self, other: Joinable) -> "Workflow":
         return make_workflow((self,)) + other
@@ -306,7 +306,7 @@ class Workflow(Sequence[Message]):
 
     def __repr__(self) -> str:
         system = "" if self.system is None else f", system={self.system!r}"
-        return note_repr(f"Workflow([{', '.join(map(repr, self.messages))}]{system})")
+        return record_repr(f"Workflow([{', '.join(map(repr, self.messages))}]{system})")
 
     def __add__(self, other: Joinable) -> "Workflow":
         tail = other if isinstance(other, Workflow) else _to_workflow(other)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias, final
 
 from promptkit.language.blocks import to_block
-from promptkit.language.content import Content, note_repr
+from promptkit.language.content import Content, record_repr
 from promptkit.language.media import Renderable
 from promptkit.language.messages import (
     GAP,
@@ -35,7 +35,7 @@ class CachePoint(Workflow):
         object.__setattr__(self, "cache_points", ((0, 0),))
 
     def __repr__(self) -> str:
-        return note_repr("cache_point()")
+        return record_repr("cache_point()")
 
 
 def cache_point() -> CachePoint:
