@@ -81,7 +81,7 @@ class Candidate(Struct, frozen=True, eq=False):
         return 2 if self.optional is None else self.optional.priority
 
 
-class Fitted(Struct, frozen=True):
+class FitReport(Struct, frozen=True):
     """
     The result of a `fit` call that dropped or cut parts.
 
@@ -106,7 +106,7 @@ class Fitted(Struct, frozen=True):
 
 
 #: A list of the results of `fit` calls that dropped or cut parts, set by tools that show them.
-fitted: Final[ContextVar[list[Fitted] | None]] = ContextVar("fitted", default=None)
+fit_reports: Final[ContextVar[list[FitReport] | None]] = ContextVar("fit_reports", default=None)
 
 
 def estimate_tokens(text: str) -> int:
@@ -207,11 +207,11 @@ def fit(*parts: Part | OptionalPart, tokens: int, count: Callable[[str], float] 
         if len(selected) == required:
             raise BudgetError(budget, size - budget)
         ordered.remove(selected.pop())
-    if (reports := fitted.get()) is not None:
+    if (reports := fit_reports.get()) is not None:
         positions = {candidate.position for candidate in selected}
         dropped = [candidate for candidate in candidates if candidate.position not in positions]
         reports.append(
-            Fitted(budget, size, dropped, [part for part in ordered if part.cut_length is not None])
+            FitReport(budget, size, dropped, [part for part in ordered if part.cut_length is not None])
         )
     return Text(text)
 

@@ -23,7 +23,7 @@ from promptkit.declarations.skill_frontmatter import read_skill
 from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, PromptError, UnknownResourceError
 from promptkit.errors.tracebacks import format_exception
-from promptkit.fragments.budget import Fitted, fitted
+from promptkit.fragments.budget import FitReport, fit_reports
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.files import FilledTextFile, collecting, filled_text_files
 from promptkit.language.messages import Workflow
@@ -213,7 +213,7 @@ class Rendering:
     elicited: tuple[Argument, ...] = ()
     uploads: Mapping[str, Upload] = MappingProxyType({})
     warnings: tuple[Diagnostic, ...] = ()
-    fitted: Sequence[Fitted] = ()
+    fitted: Sequence[FitReport] = ()
 
     @property
     def transcript(self) -> str:
@@ -261,9 +261,9 @@ async def render(
     if not (values or is_requested or prompt.sample or prompt.arguments.required):
         return attrs.evolve(rendering, skip_reason=NO_SAMPLE)
     texts: list[FilledTextFile] = []
-    reports: list[Fitted] = []
+    reports: list[FitReport] = []
     try:
-        with collecting(filled_text_files, texts), collecting(fitted, reports):
+        with collecting(filled_text_files, texts), collecting(fit_reports, reports):
             workflow = await calls.call(prompt.name, make_renderer(prompt, values), time_limit(prompt))
     except asyncio.CancelledError:
         raise

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from promptkit import Text, Workflow, prompt, user
 from promptkit.errors import BudgetError, ResultError
 from promptkit.fragments import blocks, bullets, fill, fit, optional, section
-from promptkit.fragments.budget import estimate_tokens, fitted
+from promptkit.fragments.budget import estimate_tokens, fit_reports
 from promptkit.testing import Client, ProtocolError
 
 #: Functions for which the size of two joined texts never exceeds the sum of their sizes.
@@ -352,9 +352,9 @@ class TestReports:
     @pytest.fixture
     def reports(self):
         """The reports of the calls in a test."""
-        token = fitted.set([])
-        yield fitted.get()
-        fitted.reset(token)
+        token = fit_reports.set([])
+        yield fit_reports.get()
+        fit_reports.reset(token)
 
     def test_dropped_and_cut_parts_are_reported(self, reports):
         """A report has the budget, the size, the dropped parts and the cut ones, with the characters left."""
