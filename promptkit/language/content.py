@@ -127,7 +127,7 @@ class Content(_Marked):
 
     @property
     def annotations(self) -> tuple[tuple[Role, ...], float | None, datetime | None]:
-        """The audience, the priority and the time of the last change, to compare with those of others."""
+        """The audience, the priority and the time of the last change, as a tuple."""
         return self.audience, self.priority, self.last_modified
 
     @property

@@ -73,7 +73,9 @@ class FilledTextFile(Struct, frozen=True):
 
 
 #: A list of the text files that prompts have read, set while a command checks the renderings of prompts.
-filled_text_files: Final[ContextVar[list[FilledTextFile] | None]] = ContextVar("texts_read", default=None)
+filled_text_files: Final[ContextVar[list[FilledTextFile] | None]] = ContextVar(
+    "filled_text_files", default=None
+)
 
 
 @contextmanager
@@ -191,7 +193,7 @@ def confine(path: str | Path, root: Path) -> Path:
     if "\0" in text or ":" in text or any(".." in p.parts or p.anchor for p in pure):
         msg = (
             f"{shortened(text)!r} is not a plain relative path below {root.name!r}: it must not start with a "
-            "slash, or contain '..' or ':'"
+            "slash or contain '..' or ':'"
         )
         raise MediaError(msg)
     root = root.resolve()

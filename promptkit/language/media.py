@@ -174,7 +174,7 @@ class Image(Media):
     """
     An image: PNG, JPEG, GIF or WebP. It also accepts the keyword arguments of `Content`.
 
-    An image can have at most 3,932,160 bytes (5 MiB in base64) and 8,000 pixels per side.
+    An image can be at most 3,932,160 bytes long (5 MiB in base64) and have at most 8,000 pixels per side.
 
     Args:
         data:

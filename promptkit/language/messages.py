@@ -166,7 +166,7 @@ class Workflow(Sequence[Message]):
     Attributes:
         answer:
             The type of the answer, as declared with the prompt's ``answer=``; None if not declared. It is
-            ignored in comparisons. Sums and slices do not have it.
+            ignored in comparisons, and is None in sums and slices.
 
         cache_points:
             The position of each `cache_point`: the index of a message and an offset into its text. Offset 0

@@ -288,8 +288,8 @@ def register_type(
 
     Args:
         kind:
-            The type. Types that promptkit supports already, such as `int` and `date`, cannot be replaced:
-            registering them has no effect.
+            The type. The built-in scalar types, such as `int` and `date`, cannot be replaced: registering
+            them has no effect.
 
         read:
             A function that converts text to a value, and raises an exception for invalid text.

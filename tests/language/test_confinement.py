@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs the file 
 SECRET = b"GIF89a, the secret of someone else"
 
 NOT_PLAIN = (
-    "{path!r} is not a plain relative path below 'pictures': it must not start with a slash, or contain "
+    "{path!r} is not a plain relative path below 'pictures': it must not start with a slash or contain "
     "'..' or ':'"
 )
 NO_FILE = "there is no file {path!r} in 'pictures'"
