@@ -22,7 +22,7 @@ from promptkit.language.validation import describe
 from promptkit.types.conversion_reasons import short, shortened
 from promptkit.types.descriptions import default_clause, example_clause, join_description
 from promptkit.types.functions import FORWARD_REFERENCES
-from promptkit.types.kinds import has_type, is_list, is_literal, plain, type_name
+from promptkit.types.kinds import has_type, is_list, is_literal, type_name, unwrap_type
 from promptkit.types.parsing import reader_for
 from promptkit.types.scalar_types import Reader
 from promptkit.types.unstructuring import is_inline_list, text_as_entered, text_of
@@ -140,7 +140,7 @@ def _completer(parameter: Parameter, reader: Reader, report: Report) -> Complete
 
 def _reader_for_items(annotation: Any, reader: Reader) -> Reader | None:
     """Return the reader of a list's items if people type them one by one; None for any other type."""
-    core = plain(annotation, core=True)
+    core = unwrap_type(annotation, core=True)
     return reader_for(get_args(core)[0]) if is_list(core) and not reader.is_json else None
 
 

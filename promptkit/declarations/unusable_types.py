@@ -18,8 +18,8 @@ from promptkit.types.kinds import (
     is_record,
     is_union,
     members_of_record,
-    plain,
     type_name,
+    unwrap_type,
 )
 from promptkit.types.parsing import reader_for
 
@@ -58,7 +58,7 @@ def unreadable_part(annotation: Any, path: str) -> tuple[Any, str]:
 
 def hint_for_unreadable(annotation: Any) -> str:
     """Return a hint for a type that has no reader."""
-    if plain(annotation, core=True) in (Any, object):
+    if unwrap_type(annotation, core=True) in (Any, object):
         return _FOR_TEXT
     kind = get_origin(annotation) or annotation
     is_standard = getattr(kind, "__module__", None) in _GENERIC_MODULES
@@ -94,7 +94,7 @@ def find_unsupported_constraint(annotation: Any) -> tuple[str, str] | None:
     else:
         return None
     if is_union(kind):
-        member = type_name(plain(get_args(kind)[0]))
+        member = type_name(unwrap_type(get_args(kind)[0]))
         return name, f"constrain the intended member, as in Annotated[{member}, ...] | ..."
     return name, f"remove {name} and check the value in the function"
 
@@ -114,7 +114,7 @@ def _is_readable(part: Any) -> bool:
 
 def _parts(annotation: Any, path: str) -> Iterator[tuple[Any, str]]:
     """Yield the parts of a type, each with its path."""
-    kind = plain(annotation)
+    kind = unwrap_type(annotation)
     origin = get_origin(kind) or kind
     if is_promptkit_class(origin) or origin is abc.Callable:
         return
@@ -122,9 +122,9 @@ def _parts(annotation: Any, path: str) -> Iterator[tuple[Any, str]]:
         yield from _parts(kind.__origin__, path)
     elif arguments := get_args(kind):
         subpath = path if is_union(kind) or origin in (Required, NotRequired) else f"{path}[...]"
-        yield from ((plain(part), subpath) for part in arguments if part is not Ellipsis)
+        yield from ((unwrap_type(part), subpath) for part in arguments if part is not Ellipsis)
     else:
-        yield from ((plain(hint), f"{path}.{name}") for name, hint in _members(kind))
+        yield from ((unwrap_type(hint), f"{path}.{name}") for name, hint in _members(kind))
 
 
 def _members(kind: Any) -> Iterable[tuple[str, Any]]:

@@ -18,7 +18,7 @@ from promptkit.language.messages import Workflow
 from promptkit.lints.conversations import SentMessages
 from promptkit.lints.prompts import accepts
 from promptkit.lints.static_analysis import Scope
-from promptkit.types.kinds import is_enum, is_literal, members_of, plain
+from promptkit.types.kinds import is_enum, is_literal, members_of, unwrap_type
 from promptkit.types.parsing import reader_for
 
 #: Hints for content that a client does not deliver.
@@ -177,7 +177,7 @@ def _may_have_blanks(argument: Argument) -> bool:
 
 def _is_of_one_word(annotation: Any) -> bool:
     """Return whether all values of a type are single words."""
-    annotation = plain(annotation, core=True)
+    annotation = unwrap_type(annotation, core=True)
     if members := members_of(annotation):
         return all(map(_is_of_one_word, members))
     if is_literal(annotation) or is_enum(annotation):

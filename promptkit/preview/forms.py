@@ -26,7 +26,7 @@ from promptkit.errors.exceptions import InvalidArgument
 from promptkit.language.annotations import NO_DEFAULT
 from promptkit.preview.media import Upload, UploadStore, parse_number
 from promptkit.types.errors import ConversionError
-from promptkit.types.kinds import is_enumerable, is_list, members_of, plain
+from promptkit.types.kinds import is_enumerable, is_list, members_of, unwrap_type
 from promptkit.types.parsing import reader_for
 from promptkit.types.unstructuring import can_be_sent, text_as_entered, text_of
 
@@ -401,14 +401,14 @@ def _accepts_file(argument: Argument, control: Control) -> bool:
 
 def _is_line_list(argument: Argument) -> bool:
     """Return whether the argument is a list that is typed with one item per line."""
-    core = plain(argument.annotation, core=True)
+    core = unwrap_type(argument.annotation, core=True)
     reader = reader_for(core) if is_list(core) else None
     return reader is not None and not reader.is_json
 
 
 def _accepts_json(argument: Argument) -> bool:
     """Return whether the value of an argument must or can be JSON."""
-    core = plain(argument.annotation, core=True)
+    core = unwrap_type(argument.annotation, core=True)
     readers = map(reader_for, members_of(core) or [core])
     return any(reader is not None and reader.is_json for reader in readers)
 
@@ -455,7 +455,7 @@ def _number(argument: Argument, value: str) -> Control | None:
     number = value.strip()
     if value and not _is_number(number):
         return None
-    step = "1" if plain(argument.annotation, core=True) is int else "any"
+    step = "1" if unwrap_type(argument.annotation, core=True) is int else "any"
     return Control("line", number, {"type": "number", "step": step})
 
 
@@ -490,7 +490,7 @@ def _is_choice_list(argument: Argument) -> bool:
 
 
 def _item_type(argument: Argument) -> Any:
-    return get_args(plain(argument.annotation, core=True))[0]
+    return get_args(unwrap_type(argument.annotation, core=True))[0]
 
 
 def _checkboxes(argument: Argument, value: str) -> Control | None:
@@ -541,13 +541,13 @@ def _find_spelling(argument: Argument, text: str, spellings: Mapping[str, None])
 
 
 def _has_type(*kinds: type) -> Callable[[Argument], bool]:
-    return lambda argument: plain(argument.annotation, core=True) in kinds
+    return lambda argument: unwrap_type(argument.annotation, core=True) in kinds
 
 
 #: The controls of each type, in order of preference. All other types, and values that none of these controls
 #: can show, use a line of text.
 _BY_TYPE: Final[tuple[tuple[Callable[[Argument], bool], tuple[_ControlFactory, ...]], ...]] = (
-    (lambda argument: is_enumerable(plain(argument.annotation, core=True)), (_choice,)),
+    (lambda argument: is_enumerable(unwrap_type(argument.annotation, core=True)), (_choice,)),
     (_has_type(str), (_text,)),
     (_has_type(int, float, Decimal), (_number,)),
     (_has_type(date), (_date,)),

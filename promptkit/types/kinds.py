@@ -58,7 +58,7 @@ _QUALIFIERS: Final[Mapping[Any, bool | None]] = {
 }
 
 
-def plain(annotation: Any, *, core: bool = False) -> Any:
+def unwrap_type(annotation: Any, *, core: bool = False) -> Any:
     """
     Unwrap a `typing.NewType` or a ``type`` alias.
 
@@ -108,7 +108,7 @@ def split_constraints(annotation: Any, metadata: type = msgspec.Meta) -> tuple[A
     if isinstance(annotation, type):
         return annotation, _NO_CONSTRAINTS
     limits: dict[str, Any] = {}
-    while is_constrained(annotation := plain(annotation)):
+    while is_constrained(annotation := unwrap_type(annotation)):
         notes = [note for note in annotation.__metadata__ if isinstance(note, metadata)]
         values = [
             (name, getattr(note, name, None)) for note in notes for name in Constraints.__struct_fields__
@@ -330,7 +330,7 @@ def members_of(annotation: Any) -> list[Any]:
 
 def is_enumerable(annotation: Any) -> bool:
     """Return whether all values of a type can be listed, like those of an enumeration."""
-    annotation = plain(annotation, core=True)
+    annotation = unwrap_type(annotation, core=True)
     if members := members_of(annotation):
         return all(map(is_enumerable, members))
     return annotation is bool or is_enum(annotation) or is_literal(annotation)

@@ -31,9 +31,9 @@ from promptkit.types.kinds import (
     is_union,
     members_of,
     members_of_record,
-    plain,
     split_constraints,
     surrogate_of,
+    unwrap_type,
 )
 from promptkit.types.scalar_parsers import ReadFunction
 from promptkit.types.scalar_types import SCALARS, Reader, ScalarType, scalar_of
@@ -43,7 +43,7 @@ from promptkit.types.unstructuring import text_of
 
 def reader_for(annotation: Any) -> Reader | None:
     """Return the reader for a type; None if the type is not supported."""
-    annotation = plain(annotation)
+    annotation = unwrap_type(annotation)
     if isinstance(annotation, type) and annotation in SCALARS:
         return SCALARS[annotation]
     if type(annotation).__hash__ is None:  # an unhashable value, which is not a type

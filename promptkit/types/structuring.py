@@ -42,10 +42,10 @@ from promptkit.types.kinds import (
     is_sequence,
     is_union,
     members_of_record,
-    plain,
     split_constraints,
     surrogate_of,
     tag_of,
+    unwrap_type,
 )
 from promptkit.types.scalar_parsers import ReadFunction, convert_key
 from promptkit.types.scalar_types import scalar_of
@@ -92,7 +92,7 @@ def _convert(value: Any, annotation: Any) -> Any:
 
 def _converter_for(annotation: Any) -> ReadFunction:
     """Return the converter for a type. The types of its parts are inspected on first use."""
-    annotation = plain(annotation)
+    annotation = unwrap_type(annotation)
     factory = next((factory for matches, factory in _CONVERTER_FACTORIES if matches(annotation)), None)
     return factory(annotation) if factory else lambda value: value
 
