@@ -24,7 +24,7 @@ from promptkit.errors.distribution import install_command
 from promptkit.errors.exceptions import AnswerError, InvalidAnswerPart
 from promptkit.types.caching import cached_by_type
 from promptkit.types.conversion_reasons import reason_of
-from promptkit.types.descriptions import expected_of
+from promptkit.types.descriptions import describe_type
 from promptkit.types.errors import MAX_ERRORS, ConversionError
 from promptkit.types.parsing import malformed_json_error
 from promptkit.types.scalar_parsers import ReadFunction
@@ -228,7 +228,7 @@ def parse_answer(text: str, answer: Any, *, allow_cut: bool = False) -> Any:
 def _answer_converter(answer: Any) -> tuple[ReadFunction, str]:
     """Return a function that converts JSON values to a type, and a description of valid values."""
     check_answer_type(answer)
-    return structurer(answer), expected_of(answer)
+    return structurer(answer), describe_type(answer)
 
 
 def _candidate_values(text: str) -> Iterator[JsonExtent]:

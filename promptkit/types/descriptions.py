@@ -52,7 +52,7 @@ def default_clause(variable: str | None, values: Iterable[str]) -> str:
     return f"default {', else '.join(sources)}" if sources else ""
 
 
-def expected_of(annotation: Any, *, with_meanings: bool = False) -> str:
+def describe_type(annotation: Any, *, with_meanings: bool = False) -> str:
     """
     Describe the valid values of a type, for use at the end of a sentence: ``a whole number of at least 1``.
 
@@ -63,7 +63,7 @@ def expected_of(annotation: Any, *, with_meanings: bool = False) -> str:
         with_meanings:
             Whether to add the meaning of each choice.
     """
-    describe = partial(expected_of, with_meanings=with_meanings)
+    describe = partial(describe_type, with_meanings=with_meanings)
     kind, limits = split_constraints(annotation)
     words = "a value"
     if (scalar := scalar_of(kind)) is not None:

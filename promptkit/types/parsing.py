@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from promptkit.types.choices import enum_reader, literal_reader
 from promptkit.types.constraints import offset_error
-from promptkit.types.descriptions import example_text, expected_of
+from promptkit.types.descriptions import describe_type, example_text
 from promptkit.types.errors import ConversionError, collect, union_error
 from promptkit.types.kinds import (
     SEQUENCES,
@@ -151,7 +151,7 @@ def _constrained_reader(annotation: Any) -> Reader | None:
         return None
     if not _is_supported(annotation):
         return None
-    expected = expected_of(annotation)
+    expected = describe_type(annotation)
     if scalar_of(annotation) is None:
         read = add_size_check(inner.read, annotation)
     else:
@@ -298,7 +298,7 @@ def _json_reader(annotation: Any) -> Reader | None:
         return None
     hint = f"JSON, for example {example_text(annotation)}"
     return Reader(
-        _json_read_function(annotation), expected_of(annotation), hint, is_json=True, accepts_several=True
+        _json_read_function(annotation), describe_type(annotation), hint, is_json=True, accepts_several=True
     )
 
 

@@ -20,7 +20,7 @@ from msgspec import UNSET, Struct
 
 from promptkit.types.choices import meaning_of
 from promptkit.types.content import Surrogate
-from promptkit.types.descriptions import expected_of, join_description
+from promptkit.types.descriptions import describe_type, join_description
 from promptkit.types.enum_sources import meanings_of
 from promptkit.types.kinds import (
     Constraints,
@@ -167,14 +167,14 @@ def add_description(schema: Schema, words: str) -> Schema:
 
 def _describe_format(annotation: Any) -> str:
     """Describe the format of a type; return ``""`` if its JSON types describe it fully."""
-    return expected_of(annotation, with_meanings=True) if _has_format(annotation) else ""
+    return describe_type(annotation, with_meanings=True) if _has_format(annotation) else ""
 
 
 def _describe_enums(annotation: Any) -> Iterator[str]:
     """Yield a description of each enumeration in a type whose members have meanings."""
     kind, _ = split_constraints(annotation)
     if is_enum(kind) and meanings_of(kind):
-        yield expected_of(kind, with_meanings=True)
+        yield describe_type(kind, with_meanings=True)
     for part in get_args(kind):
         yield from _describe_enums(part)
 

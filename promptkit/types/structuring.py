@@ -20,7 +20,7 @@ from promptkit.errors.exceptions import shortened
 from promptkit.errors.suggestions import nearest
 from promptkit.types.choices import enum_converter, member_text
 from promptkit.types.constraints import offset_error
-from promptkit.types.descriptions import expected_of
+from promptkit.types.descriptions import describe_type
 from promptkit.types.errors import (
     ABSENT,
     MAX_ERRORS,
@@ -84,7 +84,7 @@ def clear_type_cache() -> None:
 
 def _convert(value: Any, annotation: Any) -> Any:
     if value is ABSENT:
-        raise ConversionError(expected_of(annotation), got=ABSENT)
+        raise ConversionError(describe_type(annotation), got=ABSENT)
     if (entry := _converters.get(id(annotation))) is None:
         entry = _converters[id(annotation)] = annotation, _converter_for(annotation)
     return entry[1](value)
@@ -158,7 +158,7 @@ def _leaf_error(value: Any, annotation: Any) -> ConversionError:
     names += [member_text(member) for member in annotation] if is_enum(annotation) else []
     suggestion = partial(nearest, value, names) if names and isinstance(value, str) else None
     reason = offset_error(value, annotation, seconds=":00")
-    return ConversionError(expected_of(annotation), got=value, nearest=suggestion, reason=reason)
+    return ConversionError(describe_type(annotation), got=value, nearest=suggestion, reason=reason)
 
 
 def add_size_check(read: ReadFunction, annotation: Any) -> ReadFunction:
@@ -171,7 +171,7 @@ def add_size_check(read: ReadFunction, annotation: Any) -> ReadFunction:
     def read_sized(value: Any) -> Any:
         result = read(value)
         if len(result) < minimum or (maximum is not None and len(result) > maximum):
-            raise ConversionError(expected_of(annotation), got=value)
+            raise ConversionError(describe_type(annotation), got=value)
         return result
 
     return read_sized
@@ -195,12 +195,12 @@ def _sequence_converter(annotation: Any) -> ReadFunction:
 
     def structure(value: Any) -> Any:
         if not isinstance(value, list):
-            raise ConversionError(expected_of(annotation), got=value)
+            raise ConversionError(describe_type(annotation), got=value)
         items = collect(enumerate(value), lambda part: _convert(part, item))
         try:
             return make(items)
         except TypeError:  # an item of a set is not hashable
-            raise ConversionError(expected_of(annotation), got=value) from None
+            raise ConversionError(describe_type(annotation), got=value) from None
 
     return structure
 
@@ -236,7 +236,7 @@ def _fixed_tuple_converter(annotation: Any) -> ReadFunction:
         if read_object is not None and isinstance(value, dict):
             return read_object(value)
         if not isinstance(value, list) or not minimum <= len(value) <= len(types):
-            raise ConversionError(expected_of(annotation), got=value)
+            raise ConversionError(describe_type(annotation), got=value)
         parts = zip(keys, zip(value, types, strict=False), strict=False)
         return make(collect(parts, lambda part: _convert(*part), step))
 
@@ -250,7 +250,7 @@ def _mapping_converter(annotation: Any) -> ReadFunction:
 
     def structure(value: Any) -> Any:
         if not isinstance(value, dict):
-            raise ConversionError(expected_of(annotation), got=value)
+            raise ConversionError(describe_type(annotation), got=value)
         try:
             keys, errors = collect(zip(value, value, strict=True), convert_key, _path_step), []
         except ConversionError as error:
@@ -281,7 +281,7 @@ def _key_converter(annotation: Any) -> Callable[[str], Any]:
             return convert(text, annotation)
         except (msgspec.ValidationError, ConversionError):
             reason = offset_error(text, annotation, seconds=":00")
-            raise ConversionError(expected_of(annotation), got=text, reason=reason) from None
+            raise ConversionError(describe_type(annotation), got=text, reason=reason) from None
 
     return structure
 
@@ -316,7 +316,7 @@ def _union_converter(annotation: Any) -> ReadFunction:
                 errors.append(ConversionError(inner=conversion_errors_of(error)))
         if (likely_error := union_error(errors)) is not None:
             raise likely_error
-        raise ConversionError(expected_of(annotation), got=value)
+        raise ConversionError(describe_type(annotation), got=value)
 
     return structure
 
@@ -334,7 +334,7 @@ def _record_converter(annotation: Any) -> ReadFunction:
         if not isinstance(value, dict) or (
             tag and any(value.get(key, text) != text for key, text in tag.items())
         ):
-            raise ConversionError(expected_of(annotation), got=value)
+            raise ConversionError(describe_type(annotation), got=value)
         arguments: dict[str, Any] = {}
         errors = [
             ConversionError(repr(tag[key]), got=ABSENT, path=f".{key}") for key in tag if key not in value
@@ -385,7 +385,7 @@ def _class_converter(annotation: Any) -> ReadFunction:
 
     def structure(value: Any) -> Any:
         if not isinstance(value, dict):
-            raise ConversionError(expected_of(annotation), got=value)
+            raise ConversionError(describe_type(annotation), got=value)
         try:
             return structure_members(value, annotation)
         except ClassValidationError as error:
@@ -403,7 +403,7 @@ def _class_errors(error: Any, members: Mapping[str, Any]) -> Iterator[Conversion
     named_errors, other_errors = error.group_exceptions()
     for inner, note in named_errors:
         if isinstance(inner, KeyError):
-            yield ConversionError(expected_of(members[note.name]), got=ABSENT, path=f".{note.name}")
+            yield ConversionError(describe_type(members[note.name]), got=ABSENT, path=f".{note.name}")
         else:
             yield from (part.at(f".{note.name}") for part in conversion_errors_of(inner))
     for inner in other_errors:
