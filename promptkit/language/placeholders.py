@@ -174,7 +174,7 @@ class TextWithPlaceholders(Struct, frozen=True):
         names, placeholders = dict.fromkeys(names), dict.fromkeys(placeholders_in(text))
         if unknown := [name for name in names if name not in placeholders]:
             listing = ", ".join(f"{{{{{name}}}}}" for name in placeholders) or "none"
-            msg = f"{label}: the text has no placeholder {{{{{unknown[0]}}}}}; it has these: {listing}"
+            msg = f"{label}: the text has no placeholder {{{{{unknown[0]}}}}}; its placeholders: {listing}"
             if halved := find_single_braces(text, unknown[0]):
                 msg += f"; it has {halved}: an f-string and str.format turn {{{halved}}} into {halved}"
             raise ValueError(msg)

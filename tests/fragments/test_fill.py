@@ -85,9 +85,9 @@ class TestPlaceholders:
 
         assert (
             str(caught.value)
-            == "fill(...): the text has no placeholder {{cod}}; it has these: {{code}}, {{scope}}"
+            == "fill(...): the text has no placeholder {{cod}}; its placeholders: {{code}}, {{scope}}"
         )
-        with pytest.raises(ValueError, match=r"has no placeholder \{\{a\}\}; it has these: none$"):
+        with pytest.raises(ValueError, match=r"has no placeholder \{\{a\}\}; its placeholders: none$"):
             fill("x", a=1)
 
     @pytest.mark.parametrize("tag", ["{{a}}", "{{ #a }}", "{{a?}}"])

@@ -53,7 +53,7 @@ class TestReading:
         assert read(name="x", scope=None) == Text("# x\n\n{{other}}")
         with pytest.raises(
             ValueError,
-            match=r"x\.md: the text has no placeholder \{\{nme\}\}; it has these: \{\{name\}\}",
+            match=r"x\.md: the text has no placeholder \{\{nme\}\}; its placeholders: \{\{name\}\}",
         ):
             read(nme="x")
         with pytest.raises(TypeError, match=r"x\.md: 'name' is True"):
