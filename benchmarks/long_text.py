@@ -16,7 +16,7 @@ import attrs
 
 from promptkit import Prompt, Text, prompt
 from promptkit.fragments import answer_format, bullets, fill
-from promptkit.language.files import reads_once
+from promptkit.language.files import trusts_cache
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
@@ -142,7 +142,7 @@ def comparisons(folder: Path) -> Iterator[Comparison]:
     def from_string() -> Text:
         return fill(text, **VALUES)
 
-    reads_once.set()
+    trusts_cache.set()
     yield _compare(
         "serve a prompt from a file",
         _request_handler(from_file),

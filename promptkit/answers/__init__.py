@@ -1,4 +1,4 @@
-"""Models' answers: functions that find the JSON in an answer, and convert it to a type."""
+"""Parsing of models' answers: `parse_answer` finds the JSON in an answer and converts it to a type."""
 
 from promptkit.answers.parsing import parse_answer
 from promptkit.errors import AnswerError, InvalidAnswerPart

@@ -14,8 +14,8 @@ from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.types.conversion_reasons import invalid_value, reason_of, shortened
 from promptkit.types.descriptions import default_clause, example_clause, join_description
 from promptkit.types.errors import ABSENT, MAX_ERRORS, ConversionError
-from promptkit.types.kinds import is_bytes, is_constrained, is_list, is_nullable, plain
-from promptkit.types.scalar_parsers import Read, has_more_values
+from promptkit.types.kinds import is_bytes, is_constrained, is_list, is_nullable, unwrap_type
+from promptkit.types.scalar_parsers import ReadFunction, has_more_values
 from promptkit.types.scalar_types import Reader
 from promptkit.types.schemas import Definitions, add_description, type_schema
 from promptkit.types.unstructuring import can_be_sent, json_of, text_of
@@ -98,8 +98,8 @@ class Argument(Struct, frozen=True):
     @property
     def takes_bytes(self) -> bool:
         """Whether users provide the argument's value as one or several files."""
-        core = plain(self.annotation, core=True)
-        return is_bytes(core) or (is_list(core) and is_bytes(plain(get_args(core)[0], core=True)))
+        core = unwrap_type(self.annotation, core=True)
+        return is_bytes(core) or (is_list(core) and is_bytes(unwrap_type(get_args(core)[0], core=True)))
 
     def errors_of(self, value: Any, error: ConversionError) -> Iterator[InvalidArgument]:
         """Yield one error for each invalid part of *value*. The errors do not repeat secret values."""
@@ -118,7 +118,9 @@ class Argument(Struct, frozen=True):
 
 def takes_blank(annotation: Any) -> bool:
     """Return whether ``""`` is a value of this type. For any other type, it means "not given"."""
-    return plain(annotation) is str or (is_constrained(annotation) and plain(annotation.__origin__) is str)
+    return unwrap_type(annotation) is str or (
+        is_constrained(annotation) and unwrap_type(annotation.__origin__) is str
+    )
 
 
 class Arguments(Struct, frozen=True):
@@ -141,7 +143,7 @@ class Arguments(Struct, frozen=True):
     kind: str = "prompt"
     by_name: Mapping[str, Argument] = {}
     secret: frozenset[str] = frozenset()
-    _readers: Mapping[str, Read] = {}
+    _readers: Mapping[str, ReadFunction] = {}
     _required: tuple[str, ...] = ()
     _unfilled: Mapping[str, str] = {}
     _in_environment: tuple[Argument, ...] = ()
@@ -289,7 +291,7 @@ class Arguments(Struct, frozen=True):
             for name, text in texts.items()
             if isinstance(text, str)
             and len(text) > max_values
-            and self.by_name[name].reader.is_several
+            and self.by_name[name].reader.accepts_several
             and has_more_values(text, max_values)
         )
         if errors:

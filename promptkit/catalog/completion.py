@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from promptkit.errors.exceptions import ResultError
 from promptkit.language.bounds import TooLongError, read_all, read_all_async
 from promptkit.types.choices import member_text
-from promptkit.types.functions import FORWARD, copy_mutable_defaults, is_any_async, run_async
+from promptkit.types.functions import FORWARD_REFERENCES, copy_mutable_defaults, is_any_async, run_async
 
 #: Maximum number of values in one completion, as MCP defines it.
 MAX_VALUES: Final = 100
@@ -169,7 +169,7 @@ def _describe_function(function: object) -> str:
 
 def _count_parameters(function: Callable[..., Any]) -> int:
     with suppress(ValueError):  # some C functions have no signature
-        parameters = inspect.signature(function, **FORWARD).parameters.values()
+        parameters = inspect.signature(function, **FORWARD_REFERENCES).parameters.values()
         needed = [p for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
         # A function with *args is usually a wrapper, which hides its required parameters.
         if len(needed) <= 2 and not any(p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL) for p in needed):

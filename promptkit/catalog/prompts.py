@@ -22,7 +22,7 @@ from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import EmptyPromptError, ResultError, shortened
 from promptkit.language.annotations import Tool
 from promptkit.language.bounds import MAX_REPLY_BYTES, TooLongError
-from promptkit.language.content import ReprNotes, context_repr_notes, repr_notes
+from promptkit.language.content import ReprRecord, context_repr_record, repr_record
 from promptkit.language.context import Context
 from promptkit.language.media import Icon
 from promptkit.language.messages import Workflow, make_workflow
@@ -127,14 +127,14 @@ class FunctionRenderer(Struct, frozen=True):
         Raises:
             Exception: Any exception that `render` raises.
         """
-        notes = context_repr_notes()
-        outer, notes.texts = notes.texts, []
+        record = context_repr_record()
+        outer, record.texts = record.texts, []
         try:
             result = self.function(*args, **values)
             is_text = type(result) is str and result and not result.isspace()
             rendered = result if is_text else self._workflow(result, limit)
         finally:
-            reprs, notes.texts = notes.texts, outer
+            reprs, record.texts = record.texts, outer
         if reprs:
             self._check_texts(rendered, reprs)
         return rendered
@@ -155,12 +155,12 @@ class FunctionRenderer(Struct, frozen=True):
     ) -> Workflow:
         """Call and await the function, and return its messages; see `render_sync` for the arguments."""
         reprs: list[str] = []
-        token = repr_notes.set(ReprNotes(reprs))
+        token = repr_record.set(ReprRecord(reprs))
         try:
             workflow = await self._await_workflow(values, args, limit)
         finally:
             with suppress(ValueError):  # an abandoned coroutine is closed in another context
-                repr_notes.reset(token)
+                repr_record.reset(token)
         if reprs:
             self._check_texts(workflow, reprs)
         return workflow

@@ -21,7 +21,7 @@ import attrs
 from promptkit import standard_error
 from promptkit.catalog.arguments import Arguments
 from promptkit.language.annotations import NO_DEFAULT
-from promptkit.types.kinds import plain
+from promptkit.types.kinds import unwrap_type
 from promptkit.types.unstructuring import json_of
 
 #: The text that replaces a secret.
@@ -131,7 +131,7 @@ def _secrets(
     texts: set[str] = set()
     for name in arguments.secret:
         argument = arguments.by_name[name]
-        has_keys = not is_typeddict(plain(argument.annotation))  # field names are not secret
+        has_keys = not is_typeddict(unwrap_type(argument.annotation))  # field names are not secret
         default = None if argument.default is NO_DEFAULT else argument.default
         for value, is_converted in (
             (values.get(name), are_converted),

@@ -74,7 +74,7 @@ def choice_calls(arguments: Arguments) -> list[dict[str, str]]:
 
 def _choices(argument: Argument) -> list[str]:
     """Return all values of a `Literal`, an `Enum` or a `bool` as text; none if there are too many."""
-    definitions = Definitions({}, places=True)
+    definitions = Definitions({}, by_position=True)
     schema, _ = type_schema(argument.annotation, definitions)
     choices: list[Any] = []
     for alternative in schema.get("anyOf", [schema]):
@@ -92,7 +92,7 @@ def sample_text(argument: Argument) -> str | None:
     """
     if argument.examples:
         return text_of(argument.examples[0])
-    definitions = Definitions({}, places=True)
+    definitions = Definitions({}, by_position=True)
     schema, _ = type_schema(argument.annotation, definitions)
     values = islice(_values(schema, definitions.schemas), _MAX_TRIED)
     return next((text for text in map(text_of, values) if _differs_from_default(argument, text)), None)

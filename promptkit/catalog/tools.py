@@ -14,7 +14,7 @@ from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import UnknownToolError
 from promptkit.errors.suggestions import nearest, similar_names
 from promptkit.language.annotations import NO_DEFAULT, Arg, Tool
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 from promptkit.types.scalar_types import Reader
 from promptkit.types.structuring import structurer
 
@@ -212,7 +212,7 @@ def make_argument(
     name: str, annotation: Any, description: str, default: Any = NO_DEFAULT, *, secret: bool = False
 ) -> Argument:
     """Return an argument of one of promptkit's own tools or prompts."""
-    reader = cast("Reader", reader_of(annotation))  # these types always have a reader
+    reader = cast("Reader", reader_for(annotation))  # these types always have a reader
     return Argument(name, annotation, default, reader, None, description, Arg(description, secret=secret))
 
 

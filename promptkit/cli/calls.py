@@ -30,7 +30,7 @@ from promptkit.errors.exceptions import INPUT_ERRORS, ArgumentsError, PromptErro
 from promptkit.errors.rules import Rule
 from promptkit.errors.tracebacks import format_exception, raising_line
 from promptkit.language.documents import EmbeddedResource
-from promptkit.language.files import TextRead, collecting, texts_read
+from promptkit.language.files import FilledTextFile, collecting, filled_text_files
 from promptkit.language.messages import Workflow
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
@@ -135,7 +135,7 @@ class Call(Struct, frozen=True):
 
 #: A function that returns the diagnostics for a rendering, given the text files that were read, and the call.
 RenderingCheck: TypeAlias = Callable[
-    [CompiledPrompt, Workflow, Sequence[TextRead], Call], Iterable[Diagnostic]
+    [CompiledPrompt, Workflow, Sequence[FilledTextFile], Call], Iterable[Diagnostic]
 ]
 
 
@@ -310,8 +310,8 @@ def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[
     calls = saved_calls(item) or _example_calls(item)
     rejections, is_rendered = list[str](), False
     for call in calls:
-        texts: list[TextRead] = []
-        with collecting(texts_read, texts):
+        texts: list[FilledTextFile] = []
+        with collecting(filled_text_files, texts):
             outcome = call.outcome()
         if (rejection := call.find_rejection(outcome)) is not None:
             rejections.append(rejection)

@@ -24,7 +24,7 @@ from promptkit.errors.diagnostics import Diagnostic, Location, Owner, Severity
 from promptkit.errors.distribution import other_package_hint
 from promptkit.errors.rules import Rule
 from promptkit.fragments.budget import estimate_tokens
-from promptkit.language.files import TextRead
+from promptkit.language.files import FilledTextFile
 from promptkit.language.messages import Workflow
 from promptkit.lints.linter import Checks
 from promptkit.lints.prompts import lint_instructions
@@ -79,7 +79,7 @@ def _check(catalog: Catalog, options: Namespace, output: Output, tools: Sequence
         known = tuple(diagnostics)
 
         def check_rendering(
-            prompt: CompiledPrompt, workflow: Workflow, texts: Sequence[TextRead], call: Call
+            prompt: CompiledPrompt, workflow: Workflow, texts: Sequence[FilledTextFile], call: Call
         ) -> Iterator[Diagnostic]:
             yield from checks.lint_rendering(prompt, workflow, texts, known)
             if options.max_tokens is not None:

@@ -447,7 +447,7 @@ def _format_value(value: Any) -> str:
 
 
 def _argument_state(argument: Argument) -> ArgumentState:
-    definitions = Definitions({}, places=True)
+    definitions = Definitions({}, by_position=True)
     schema, _ = type_schema(argument.annotation, definitions)
     defined = {"$defs": definitions.schemas} if definitions.schemas else {}
     texts = {

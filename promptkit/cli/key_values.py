@@ -15,7 +15,7 @@ from promptkit.catalog.redaction import Redactor
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.files.reading import TooLargeError, read_named_file
 from promptkit.protocol.limits import Limits
-from promptkit.types.kinds import is_bytes, members_of, plain
+from promptkit.types.kinds import is_bytes, members_of, unwrap_type
 
 #: Half of a surrogate pair, which UTF-8 cannot encode.
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -199,7 +199,9 @@ def _accepts_bytes(argument: Argument) -> bool:
 
 def _accepts(argument: Argument, matches: Callable[[Any], bool]) -> bool:
     """Return whether the argument's type, or a member of its union, matches."""
-    return any(matches(plain(member)) for member in members_of(plain(argument.annotation, core=True)))
+    return any(
+        matches(unwrap_type(member)) for member in members_of(unwrap_type(argument.annotation, core=True))
+    )
 
 
 def _read(key: str, name: str, folder: Path, source: str) -> bytes:

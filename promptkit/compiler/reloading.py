@@ -15,7 +15,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.skills import SKILL_FILE
 from promptkit.compiler.compilation import LintFile, LoadedRecipes, compile_files
 from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summarize_reload
-from promptkit.language.files import cached_text_paths, mark_texts_stale, reads_once
+from promptkit.language.files import cached_text_paths, mark_texts_stale, trusts_cache
 from promptkit.loader.import_thread import Importer, ImportTimeoutError, timed_imports
 from promptkit.loader.loader import load
 from promptkit.loader.packages import ImportSnapshot
@@ -125,7 +125,7 @@ class Reloader:
         Raises:
             LoadError: If a target does not exist.
         """
-        reads_once.set()
+        trusts_cache.set()
         before = self._find_files()
         with timed_imports() as before_import:
             loaded = self._load(before_import)
@@ -157,7 +157,7 @@ class Reloader:
         Signal the thread to stop, without waiting for it. A hanging import does not keep the process alive.
         """
         self._stop.set()
-        reads_once.clear()
+        trusts_cache.clear()
 
     def _run(self) -> None:
         """Watch the files until `close` is called. If they cannot be watched, poll them."""

@@ -21,9 +21,9 @@ from promptkit.language.context import Context
 from promptkit.language.validation import describe
 from promptkit.types.conversion_reasons import short, shortened
 from promptkit.types.descriptions import default_clause, example_clause, join_description
-from promptkit.types.functions import FORWARD
-from promptkit.types.kinds import fits, is_list, is_literal, plain, type_name
-from promptkit.types.parsing import reader_of
+from promptkit.types.functions import FORWARD_REFERENCES
+from promptkit.types.kinds import has_type, is_list, is_literal, type_name, unwrap_type
+from promptkit.types.parsing import reader_for
 from promptkit.types.scalar_types import Reader
 from promptkit.types.unstructuring import is_inline_list, text_as_entered, text_of
 
@@ -55,7 +55,7 @@ def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argume
     annotation = parameter.annotation
     if parameter.arg.env is not None:
         _check_variable(parameter, report, kind)
-    reader = reader_of(annotation)
+    reader = reader_for(annotation)
     if reader is None:
         _report_type(parameter, report)
         return None
@@ -108,7 +108,7 @@ def _report_type(parameter: Parameter, report: Report) -> None:
 
 
 def _check_default(parameter: Parameter, report: Report) -> None:
-    if not fits(parameter.default, parameter.annotation):
+    if not has_type(parameter.default, parameter.annotation):
         message = (
             f"parameter {parameter.name!r} has {_format_default(parameter)}, "
             f"which is not {type_name(parameter.annotation)}"
@@ -140,8 +140,8 @@ def _make_completer(parameter: Parameter, reader: Reader, report: Report) -> Com
 
 def _item_reader(annotation: Any, reader: Reader) -> Reader | None:
     """Return the reader for a list's items if users type them one by one; None for any other type."""
-    core = plain(annotation, core=True)
-    return reader_of(get_args(core)[0]) if is_list(core) and not reader.is_json else None
+    core = unwrap_type(annotation, core=True)
+    return reader_for(get_args(core)[0]) if is_list(core) and not reader.is_json else None
 
 
 def _report_completion(parameter: Parameter, reason: str, hint: str, report: Report) -> None:
@@ -195,7 +195,7 @@ def _format_value(value: Any) -> str:
 
 def _null_text(annotation: Any) -> str | None:
     """Return the text for null if the type's reader converts it to None; otherwise, return None."""
-    reader, text = reader_of(annotation), text_of(None)
+    reader, text = reader_for(annotation), text_of(None)
     return text if reader is not None and reader.read(text) is None else None
 
 
@@ -222,7 +222,7 @@ class DirectArguments:
     ) -> None:
         ignored = Report("", location)  # compiling the prompt reports the same problems
         self._owner = owner
-        self._binder = inspect.signature(function, **FORWARD)
+        self._binder = inspect.signature(function, **FORWARD_REFERENCES)
         self._signature = read_signature(function, names, ignored)
         in_environment = tuple(parameter for parameter in self._signature.parameters if parameter.arg.env)
         self._in_environment = compile_arguments(owner, Signature(in_environment), ignored)
@@ -243,7 +243,7 @@ class DirectArguments:
         except TypeError:
             return kwargs  # the call itself will raise Python's own error
         for parameter in self._signature.parameters:
-            if parameter.name in bound and not fits(bound[parameter.name], parameter.annotation):
+            if parameter.name in bound and not has_type(bound[parameter.name], parameter.annotation):
                 raise self._type_error(parameter, bound[parameter.name])
         context = self._signature.context
         kwargs = {**self._in_environment.environment_values(bound), **kwargs}
@@ -284,7 +284,7 @@ class DirectArguments:
     def _type_error(self, parameter: Parameter, value: object) -> TypeError:
         expected = type_name(parameter.annotation)
         if any(map(is_literal, (parameter.annotation, *get_args(parameter.annotation)))):
-            reader = reader_of(parameter.annotation)
+            reader = reader_for(parameter.annotation)
             expected = reader.expected if reader else expected
         actual = f"{type(value).__name__} value" if parameter.arg.secret else describe(value)
         return TypeError(

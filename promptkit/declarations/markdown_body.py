@@ -22,7 +22,7 @@ from promptkit.errors.exceptions import MediaError, ResultError
 from promptkit.errors.rules import Rule
 from promptkit.errors.suggestions import is_misspelt
 from promptkit.language.documents import EmbeddedResource
-from promptkit.language.files import confine, decoded_text, note_read, read_confined, split_front_matter
+from promptkit.language.files import confine, decoded_text, read_confined, record_read, split_front_matter
 from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
 from promptkit.language.placeholders import (
@@ -181,7 +181,7 @@ def read_text(file: Path, root: Path) -> str:
         MediaError: If *file* is not a file below *root*, is too large, or is not UTF-8.
     """
     resolved = file.resolve()
-    note_read(resolved)
+    record_read(resolved)
     if not resolved.is_relative_to(root.resolve()):
         msg = f"{file.name!r} is a link that leads out of {root.name!r}: copy the file"
         raise MediaError(msg)

@@ -29,7 +29,7 @@ from promptkit.language.files import split_front_matter
 from promptkit.language.messages import Workflow
 from promptkit.types.conversion_reasons import reason_of
 from promptkit.types.errors import ConversionError
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 
 #: The ending of a Markdown prompt's file name.
 ENDING: Final = ".prompt.md"
@@ -350,7 +350,7 @@ def _parse_default(entries: Mapping[str, Field], kind: Any) -> Any:
 def _convert(text: str, kind: Any, subject: str, location: Location) -> Any:
     if kind is str:
         return text
-    if (reader := reader_of(kind)) is None:
+    if (reader := reader_for(kind)) is None:
         msg = f"{subject} has a type that clients cannot send"
         raise MarkdownError(msg, "choose another type", location)
     try:

@@ -27,7 +27,7 @@ from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.files import source_folder
 from promptkit.language.media import Icon
 from promptkit.language.validation import checked_size, describe, optional_text
-from promptkit.types.functions import FORWARD
+from promptkit.types.functions import FORWARD_REFERENCES
 
 P = ParamSpec("P")
 R = TypeVar("R", str, bytes)
@@ -147,7 +147,7 @@ class Resource(Declared[P, str], Generic[P, R]):
         """Return the URI's variables for a call. Raises any error that `uri` raises."""
         if self.uri_errors:
             raise CompileError(self.uri_errors)
-        return inspect.signature(self.function, **FORWARD).bind(*args, **kwargs).arguments
+        return inspect.signature(self.function, **FORWARD_REFERENCES).bind(*args, **kwargs).arguments
 
     @property
     def _metadata(self) -> dict[str, Any]:
@@ -213,7 +213,7 @@ class Resource(Declared[P, str], Generic[P, R]):
         """Report template variables without a parameter, and parameters without a variable."""
         from uritemplate import variables
 
-        parameters = inspect.signature(self.function, **FORWARD).parameters
+        parameters = inspect.signature(self.function, **FORWARD_REFERENCES).parameters
         try:
             names = set(variables(self.uri_template))
         except ValueError:  # malformed, which is already reported

@@ -18,7 +18,7 @@ from promptkit.errors.rules import Rule
 from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.language.context import Context
 from promptkit.language.validation import describe
-from promptkit.types.functions import FORWARD, annotations_of, evaluate_annotation, notes_of
+from promptkit.types.functions import FORWARD_REFERENCES, annotations_of, evaluate_annotation, metadata_of
 from promptkit.types.kinds import is_union
 
 #: The `Arg` for parameters that do not declare one.
@@ -100,7 +100,7 @@ def read_signature(
     descriptions = read_descriptions(function.__doc__)
     parameters: list[Parameter] = []
     context = None
-    for declared in inspect.signature(function, **FORWARD).parameters.values():
+    for declared in inspect.signature(function, **FORWARD_REFERENCES).parameters.values():
         parameter = _with_annotation(declared) if untyped else declared
         # Parameters that a decorator added to the signature have no entry in the annotations.
         hint = hints.get(parameter.name, parameter.annotation)
@@ -228,7 +228,7 @@ def _split_annotated(annotation: Any) -> tuple[Any, Arg]:
 
 def _check_notes(name: str, annotation: Any, report: Report) -> None:
     """Report an `Arg` that is not called, and a second `Arg` for one parameter."""
-    notes = notes_of(annotation)
+    notes = metadata_of(annotation)
     if any(note is Arg for note in notes):
         message = f"parameter {name!r} has Arg in its annotation without calling it"
         hint = "call it: Arg('what to enter')"
@@ -289,7 +289,7 @@ def _forwarding_function(decorated: Callable[..., Any], inner: Callable[..., Any
     def forward(*args: Any, **kwargs: Any) -> Any:
         return decorated(*args, **kwargs)
 
-    signature = inspect.signature(decorated, **FORWARD)
+    signature = inspect.signature(decorated, **FORWARD_REFERENCES)
     fixed = getattr(decorated, "keywords", {})
     parameters = [parameter for name, parameter in signature.parameters.items() if name not in fixed]
     forward.__dict__["__signature__"] = signature.replace(parameters=parameters)

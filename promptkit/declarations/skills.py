@@ -19,12 +19,12 @@ from promptkit.declarations.skill_frontmatter import SkillError, format_skill
 from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.rules import Rule
 from promptkit.files.reading import HashedBytes
-from promptkit.language.files import folder_of, note_read
+from promptkit.language.files import folder_of, record_read
 from promptkit.language.messages import Message
 from promptkit.language.results import convert_result
 from promptkit.language.text import Text
 from promptkit.language.validation import UnsendableError, check_optional_text, describe, optional_text
-from promptkit.types.functions import FORWARD
+from promptkit.types.functions import FORWARD_REFERENCES
 
 R = TypeVar("R")
 
@@ -212,7 +212,7 @@ def _read_paths(files: Mapping[str, Source], folder: Path) -> dict[str, Source |
         if not location.resolve().is_relative_to(folder):
             msg = f"the source of {path!r} is outside the recipe's folder: {str(source)!r}"
             raise SkillError(msg, "keep the files of a skill next to its recipe")
-        note_read(location.resolve())
+        record_read(location.resolve())
         if location.is_dir():
             files_below, folders = paths_below(str(location))
             paths = {
@@ -221,7 +221,7 @@ def _read_paths(files: Mapping[str, Source], folder: Path) -> dict[str, Source |
         else:
             paths, folders = {path: str(location)}, []
         for path_read in (*paths.values(), *folders):
-            note_read(Path(path_read))
+            record_read(Path(path_read))
         contents |= read_files(paths, folder)
     return contents
 
@@ -318,7 +318,7 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
 
     def decorate(function: Callable[[], Any]) -> Skill[Any]:
         plain = require_plain_function(function, "@skill", "text")
-        if parameters := list(inspect.signature(plain, **FORWARD).parameters):
+        if parameters := list(inspect.signature(plain, **FORWARD_REFERENCES).parameters):
             named = ", ".join(map(repr, parameters))
             msg = (
                 f"a skill's function cannot have parameters, but this one has {named}: remove them, or use "

@@ -14,14 +14,14 @@ from promptkit.language.validation import describe
 from promptkit.types.kinds import (
     is_constrained,
     is_named_tuple,
-    is_own,
+    is_promptkit_class,
     is_record,
     is_union,
     members_of_record,
-    plain,
     type_name,
+    unwrap_type,
 )
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 
 #: Matches msgspec's error for a constraint that a type does not support. Other errors name no constraint.
 _UNSUPPORTED: Final = re.compile(r"Can only set `(\w+)` on ")
@@ -58,11 +58,11 @@ def unreadable_part(annotation: Any, path: str) -> tuple[Any, str]:
 
 def hint_for_unreadable(annotation: Any) -> str:
     """Return a hint for a type that has no reader."""
-    if plain(annotation, core=True) in (Any, object):
+    if unwrap_type(annotation, core=True) in (Any, object):
         return _FOR_TEXT
     kind = get_origin(annotation) or annotation
     is_standard = getattr(kind, "__module__", None) in _GENERIC_MODULES
-    kinds = kind.__mro__ if is_own(kind) else [kind] if is_standard else []
+    kinds = kind.__mro__ if is_promptkit_class(kind) else [kind] if is_standard else []
     return next(filter(None, (foreign_name_hint("types", base.__name__) for base in kinds)), _GENERAL)
 
 
@@ -83,7 +83,7 @@ def find_unsupported_constraint(annotation: Any) -> tuple[str, str] | None:
         annotation:
             A type that promptkit cannot read from text, or a part of such a type.
     """
-    if not is_constrained(annotation) or reader_of(kind := annotation.__origin__) is None:
+    if not is_constrained(annotation) or reader_for(kind := annotation.__origin__) is None:
         return None
     try:
         msgspec.json.Decoder(annotation)
@@ -94,7 +94,7 @@ def find_unsupported_constraint(annotation: Any) -> tuple[str, str] | None:
     else:
         return None
     if is_union(kind):
-        member = type_name(plain(get_args(kind)[0]))
+        member = type_name(unwrap_type(get_args(kind)[0]))
         return name, f"constrain the intended member, as in Annotated[{member}, ...] | ..."
     return name, f"remove {name} and check the value in the function"
 
@@ -109,22 +109,22 @@ def _unreadable_parts(annotation: Any, path: str, ancestors: tuple[Any, ...]) ->
 
 
 def _is_readable(part: Any) -> bool:
-    return part in (Any, NoneType) or reader_of(part) is not None
+    return part in (Any, NoneType) or reader_for(part) is not None
 
 
 def _parts(annotation: Any, path: str) -> Iterator[tuple[Any, str]]:
     """Yield the parts of a type, each with its path."""
-    kind = plain(annotation)
+    kind = unwrap_type(annotation)
     origin = get_origin(kind) or kind
-    if is_own(origin) or origin is abc.Callable:
+    if is_promptkit_class(origin) or origin is abc.Callable:
         return
     if is_constrained(kind):
         yield from _parts(kind.__origin__, path)
     elif arguments := get_args(kind):
         subpath = path if is_union(kind) or origin in (Required, NotRequired) else f"{path}[...]"
-        yield from ((plain(part), subpath) for part in arguments if part is not Ellipsis)
+        yield from ((unwrap_type(part), subpath) for part in arguments if part is not Ellipsis)
     else:
-        yield from ((plain(hint), f"{path}.{name}") for name, hint in _members(kind))
+        yield from ((unwrap_type(hint), f"{path}.{name}") for name, hint in _members(kind))
 
 
 def _members(kind: Any) -> Iterable[tuple[str, Any]]:

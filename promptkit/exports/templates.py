@@ -17,7 +17,7 @@ from promptkit.language.media import Media
 from promptkit.language.validation import Role
 from promptkit.server.direct_calls import explain_failure
 from promptkit.types.conversion_reasons import short
-from promptkit.types.kinds import plain
+from promptkit.types.kinds import unwrap_type
 
 __all__ = ["Placeholder", "PromptTemplate", "TemplateError", "TemplateTurn", "template_of"]
 
@@ -263,7 +263,7 @@ class _Source:
 
 
 def _takes_text(argument: Argument) -> bool:
-    return plain(argument.annotation, core=True) is str
+    return unwrap_type(argument.annotation, core=True) is str
 
 
 def _replace_marks_with_names(text: str) -> str:

@@ -1,8 +1,8 @@
 """
-Functions that build text. Each returns a `Text`, so the results can be nested and added.
+Functions that build text. They return `Text`, so that their results can be nested and added.
 
-A `str` is raw and a `Text` is already composed, so `tag` escapes only strings. A fragment has the annotations
-of the `Text` values in it. Its result is never parsed as a template.
+A `str` is raw, while a `Text` is already composed, so `tag` escapes only strings. The result of a function
+has the annotations of the `Text` values passed to it, and is never parsed as a template.
 """
 
 from promptkit.fragments.answers import answer_format

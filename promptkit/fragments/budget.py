@@ -1,4 +1,4 @@
-"""Text within a budget: all required parts, and as many optional parts as fit."""
+"""Text that fits into a budget, with all required parts and as many optional parts as possible."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
@@ -9,14 +9,14 @@ from msgspec import Struct
 
 from promptkit.errors.exceptions import BudgetError
 from promptkit.fragments.text import Keep, Part, shorten
-from promptkit.language.content import note_repr
+from promptkit.language.content import record_repr
 from promptkit.language.text import Text, plain_string
 from promptkit.language.validation import checked_priority
 
-#: Returns the size of a string, in tokens or other units.
+#: A function that returns the size of a string, in tokens or other units.
 Counter: TypeAlias = Callable[[str], float]
 
-#: The part of the text that `truncate` keeps.
+#: The end of the text that `shorten` keeps, keyed by where `optional` trims the text.
 _KEEP: Final[dict[str, Keep]] = {"start": "tail", "end": "head", "middle": "both"}
 
 _GAP: Final = "\n\n"
@@ -24,13 +24,13 @@ _GAP: Final = "\n\n"
 #: The average length of a token of English text, in characters.
 CHARACTERS_PER_TOKEN: Final = 4
 
-#: How often a part is measured to find its longest version that fits. The whole text is measured once more.
+#: How often a part is measured to find its longest version that fits. After that, the whole text is measured.
 _MAX_TRIALS: Final = 19
 
 
 class OptionalPart(Struct, frozen=True):
     """
-    A part of `fit` that can be dropped, as created by `optional`.
+    A part for `fit` that can be dropped, as created by `optional`.
 
     Args:
         text:
@@ -40,7 +40,7 @@ class OptionalPart(Struct, frozen=True):
             The importance, from 0 to 1.
 
         trim:
-            Where to cut the text if it does not fit; None to drop it.
+            Where to cut the text if it does not fit; None to drop the whole text.
     """
 
     text: str
@@ -49,12 +49,12 @@ class OptionalPart(Struct, frozen=True):
 
     def __repr__(self) -> str:
         trim = "" if self.trim is None else f", trim={self.trim!r}"
-        return note_repr(f"optional({self.text!r}, priority={self.priority!r}{trim})")
+        return record_repr(f"optional({self.text!r}, priority={self.priority!r}{trim})")
 
 
 class Candidate(Struct, frozen=True, eq=False):
     """
-    A part of `fit` that is not blank.
+    A part that was passed to `fit` and is not blank.
 
     Args:
         position:
@@ -64,10 +64,10 @@ class Candidate(Struct, frozen=True, eq=False):
             The part's text.
 
         optional:
-            The options of an optional part; None if the part is required.
+            The part as returned by `optional`; None if the part is required.
 
         cut_length:
-            The number of characters that are left after cutting the part; None if it is whole.
+            The number of characters that remain of a part that was cut; None if the part was not cut.
     """
 
     position: int
@@ -77,23 +77,23 @@ class Candidate(Struct, frozen=True, eq=False):
 
     @property
     def priority(self) -> float:
-        """The part's importance. A required part has a higher importance than any optional part."""
+        """The part's importance, which is higher for a required part than for any optional part."""
         return 2 if self.optional is None else self.optional.priority
 
 
-class Fitted(Struct, frozen=True):
+class FitReport(Struct, frozen=True):
     """
     The result of a `fit` call that dropped or cut parts.
 
     Args:
         budget:
-            The budget.
+            The maximum size of the text.
 
         size:
-            The size of the text, as counted.
+            The size of the text, as measured by the counter.
 
         dropped:
-            The dropped parts, in the written order.
+            The parts that were dropped, in the order of the arguments.
 
         cut:
             The parts that were cut.
@@ -105,12 +105,12 @@ class Fitted(Struct, frozen=True):
     cut: Sequence[Candidate]
 
 
-#: Collects what `fit` drops and cuts, for tools that show it.
-fitted: Final[ContextVar[list[Fitted] | None]] = ContextVar("fitted", default=None)
+#: A list of the results of `fit` calls that dropped or cut parts, set by tools that show them.
+fit_reports: Final[ContextVar[list[FitReport] | None]] = ContextVar("fit_reports", default=None)
 
 
 def estimate_tokens(text: str) -> int:
-    """Return the approximate number of tokens."""
+    """Estimate the number of tokens in *text*."""
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
@@ -118,33 +118,33 @@ def optional(
     text: Part, *, priority: float = 0.5, trim: Literal["start", "end", "middle"] | None = None
 ) -> OptionalPart:
     """
-    Mark a part of `fit` as optional: it is dropped if it does not fit into the budget.
+    Mark a part for `fit` as optional: it is dropped if it does not fit into the budget.
 
     Args:
         text:
             A string or a `Text`. None, False and blank text are omitted.
 
         priority:
-            The importance, from 0 to 1. Parts of lower priority are dropped first; of parts with equal
-            priority, the last one.
+            The importance, from 0 to 1. Parts with a lower priority are dropped first. If several parts have
+            the same priority, the last one is dropped first.
 
         trim:
-            Where to cut the text if it only fits partly: at the ``"start"``, the ``"end"`` or in the
-            ``"middle"``, with the notice of `truncate`. None drops the text as a whole. Do not cut text with
-            delimiters, such as the result of `untrusted` or `code_block`: it would lose one of its
-            delimiters.
+            Where to cut the text if only a part of it fits: at the ``"start"``, at the ``"end"`` or in the
+            ``"middle"``. The notice of `truncate` is inserted there. If None, the text is dropped as a whole.
+            Do not cut text with delimiters, such as the result of `untrusted` or `code_block`, because it
+            would lose one of its delimiters.
 
     Returns:
-        The part, which only `fit` accepts.
+        The optional part, which only `fit` accepts.
 
     Raises:
         TypeError: If *text* is not text, or *priority* is not a number.
 
-        ValueError: If *priority* is not from 0 to 1, or *trim* is not one of the three values.
+        ValueError: If *priority* is not between 0 and 1, or *trim* is not one of the three values.
     """
     full_text = "" if text is None or text is False else plain_string(text, "optional(text)")
     if trim is not None and trim not in _KEEP:
-        msg = f"optional() got trim={trim!r}: choose one of {', '.join(map(repr, _KEEP))}, or None"
+        msg = f"optional(trim) is {trim!r}: pass one of {', '.join(map(repr, _KEEP))}, or None"
         raise ValueError(msg)
     checked = checked_priority(priority)
     if checked is None:
@@ -155,32 +155,32 @@ def optional(
 
 def fit(*parts: Part | OptionalPart, tokens: int, count: Callable[[str], float] | None = None) -> Text:
     """
-    Join parts like `blocks`, and drop optional ones so that the text fits into a budget.
+    Join parts with blank lines between them, and drop optional parts so that the text fits into a budget.
 
-    Required parts are always kept. Optional parts are added by descending priority until a part does not fit;
-    that part is cut if it has *trim*. A larger budget therefore never removes anything. The parts stay in the
-    written order.
+    Required parts are always kept. Optional parts are added by descending priority until a part does not fit.
+    That part is cut if *trim* was given for it. Therefore, a larger budget never removes anything. The parts
+    keep the order of the arguments.
 
     Args:
         *parts:
-            Strings and `Text`, which are required, and `optional` parts. None, False and blank parts are
-            omitted.
+            Strings and `Text`, which are required, and parts created by `optional`. None, False and blank
+            parts are omitted.
 
         tokens:
             The maximum size of the text.
 
         count:
-            A function that returns the size of a string, such as a tokenizer's:
-            ``lambda text: len(encoding.encode(text))``. It is called at most twice per part, and 20 times
-            more for a part that is cut. The default estimates one token per 4 characters, which suits English
-            text.
+            A function that returns the size of a string, for example with a tokenizer:
+            ``lambda text: len(encoding.encode(text))``. It is called at most twice per part, and 20 more
+            times if a part is cut. By default, one token is estimated for every 4 characters, which suits
+            English text.
 
     Returns:
         The text, without the annotations of its parts.
 
     Raises:
-        BudgetError: If the required parts alone exceed the budget; its message says by how much. The error is
-            a `PromptError`: the client sees the message, because the length of required parts usually depends
+        BudgetError: If the required parts alone exceed the budget; the message contains the excess. It is a
+            `PromptError`: the client sees the message, because the length of required parts usually depends
             on arguments.
 
         TypeError: If a part is not text (the message names the part), *tokens* is not a whole number, or
@@ -191,11 +191,13 @@ def fit(*parts: Part | OptionalPart, tokens: int, count: Callable[[str], float] 
     text = _join(candidates)
     size = measure(text)
     if not isinstance(size, int | float):
-        msg = f"fit(count) returned {type(size).__name__}: return the number of tokens, as in len(...)"
+        msg = (
+            f"fit(count) returned {type(size).__name__}: it must return the number of tokens, as in len(...)"
+        )
         raise TypeError(msg)
     if size <= budget:
         return Text(text)
-    ranked = sorted(candidates, key=attrgetter("priority"), reverse=True)  # stable: equal ones stay in order
+    ranked = sorted(candidates, key=attrgetter("priority"), reverse=True)  # equal priorities stay in order
     required = sum(candidate.optional is None for candidate in ranked)
     if required == len(ranked):
         raise BudgetError(budget, size - budget)
@@ -205,22 +207,22 @@ def fit(*parts: Part | OptionalPart, tokens: int, count: Callable[[str], float] 
         if len(selected) == required:
             raise BudgetError(budget, size - budget)
         ordered.remove(selected.pop())
-    if (reports := fitted.get()) is not None:
+    if (reports := fit_reports.get()) is not None:
         positions = {candidate.position for candidate in selected}
         dropped = [candidate for candidate in candidates if candidate.position not in positions]
         reports.append(
-            Fitted(budget, size, dropped, [part for part in ordered if part.cut_length is not None])
+            FitReport(budget, size, dropped, [part for part in ordered if part.cut_length is not None])
         )
     return Text(text)
 
 
 def _select(ranked: list[Candidate], required: int, budget: int, measure: Counter) -> list[Candidate]:
     """
-    Return the parts to keep, given that not all parts fit. Each part is measured separately.
+    Select the parts to keep if not all parts fit. Each part is measured separately.
 
     Args:
         ranked:
-            The parts by descending priority.
+            The parts, sorted by descending priority.
 
         required:
             The number of required parts, which come first.
@@ -229,13 +231,13 @@ def _select(ranked: list[Candidate], required: int, budget: int, measure: Counte
             The maximum size of the text.
 
         measure:
-            Returns the size of a string.
+            A function that returns the size of a string.
     """
     gap = measure(_GAP) if len(ranked) > 1 else 0
     selected, remaining = ranked[:required], budget + gap
     for candidate in selected:
         remaining -= measure(candidate.text) + gap
-    for candidate in ranked[required:-1]:  # the last one does not fit, because not all do
+    for candidate in ranked[required:-1]:  # the last part cannot fit, because not all parts do
         size = measure(candidate.text) + gap
         if size > remaining:
             break
@@ -247,12 +249,12 @@ def _select(ranked: list[Candidate], required: int, budget: int, measure: Counte
 
 
 def _cut(candidate: Candidate, remaining: float, measure: Counter) -> Candidate | None:
-    """Return the longest version of a part that fits; None if it has no *trim* or nothing would be left."""
+    """Return the longest version of a part that fits; None if it must not be cut or nothing would remain."""
     if candidate.optional is None or candidate.optional.trim is None:
         return None
     longest = None
-    # A binary search whose steps depend only on the length, so that with more room it never finds less, even
-    # if a longer text has a smaller size.
+    # The steps of this binary search depend only on the length. Therefore, more space never results in a
+    # shorter version, even if a longer text has a smaller size.
     low, high = 0, len(candidate.text)
     for _ in range(_MAX_TRIALS):
         if high - low <= 1:

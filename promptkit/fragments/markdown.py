@@ -16,11 +16,11 @@ __all__ = ["BLOCKS", "bullets", "code_block", "json_block", "numbered", "quote",
 
 def section(title: str | Text, *parts: Part, level: int = 2) -> Text:
     """
-    Create a section: a heading, and parts with blank lines between them.
+    Create a section: a heading, followed by parts with blank lines between them.
 
     Args:
         title:
-            The heading. Its white space is collapsed to single spaces, so that it is one line.
+            The heading. White space in it is collapsed to single spaces, so that it fits on one line.
 
         *parts:
             Strings and `Text`. None, False and blank parts are omitted. Nested sections keep the levels of
@@ -30,7 +30,8 @@ def section(title: str | Text, *parts: Part, level: int = 2) -> Text:
             The level of the heading, from 1 to 6.
 
     Returns:
-        The section; if there are parts and all are omitted, an empty `Text`, which other fragments omit.
+        The section. If parts were passed and all are omitted, it is an empty `Text`, which other fragments
+        omit.
 
     Raises:
         TypeError: If *title* or a part is not text (the message names the title or part), or *level* is not a
@@ -57,13 +58,12 @@ def bullets(items: Iterable[Item]) -> Text:
 
     Args:
         items:
-            Strings, `Text`, numbers, dates and times. Further lines of an item are indented under
-            its bullet. A list, a tuple, or a result of `bullets` or `numbered` is a sublist of the
-            previous item; as the first item, it is inserted without indentation. None, False
-            and blank items are omitted.
+            Strings, `Text`, numbers, dates and times. If an item has several lines, they are aligned. A list,
+            a tuple, or a result of `bullets` or `numbered` becomes a sublist of the previous item, or is
+            inserted without indentation if it is the first item. None, False and blank items are omitted.
 
     Returns:
-        The list; without items an empty `Text`, which other fragments omit.
+        The list. Without items, it is an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If *items* is a single string, a mapping, or a set, which has no order, or if an item has
@@ -76,14 +76,14 @@ def bullets(items: Iterable[Item]) -> Text:
 
 def numbered(items: Iterable[Item]) -> Text:
     """
-    Create a numbered list. Lists and tuples in it are numbered as well.
+    Create a numbered list. Lists and tuples in it become numbered sublists.
 
     Args:
         items:
             The same values that `bullets` accepts.
 
     Returns:
-        The list; without items an empty `Text`, which other fragments omit.
+        The list. Without items, it is an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If *items* or an item has a type that `bullets` does not accept.
@@ -94,7 +94,7 @@ def numbered(items: Iterable[Item]) -> Text:
 
 
 def _list(items: Iterable[Item], marker: Callable[[int], str], label: str) -> Text:
-    """Create a list; *marker* returns the marker of an item, given its number."""
+    """Create a list. *marker* returns an item's marker, given the item's number."""
     entries: list[str] = []
     sources: list[object] = []
     number, indent = 0, ""
@@ -115,14 +115,14 @@ def _list(items: Iterable[Item], marker: Callable[[int], str], label: str) -> Te
 
 def code_block(source: str | Text, language: str = "") -> Text:
     """
-    Put source code, unchanged, into a code fence that the code cannot close.
+    Put source code, unchanged, into a code block whose fences the code cannot close.
 
     Args:
         source:
             The code.
 
         language:
-            The language, written after the opening fence: ``"python"``.
+            The language to write after the opening fence, such as ``"python"``.
 
     Returns:
         The code block.
@@ -152,20 +152,20 @@ def table(
 
     Args:
         rows:
-            Sequences of cells, or mappings from column to cell. A cell is a string, a `Text`, a
-            number, a date, a time, or None if it is empty. In a cell, ``|`` becomes ``\|``, and a line
-            end becomes ``<br>``.
+            Sequences of cells, or mappings from column to cell. A cell can be a string, a `Text`, a number, a
+            date or a time; use None for an empty cell. In a cell, ``|`` becomes ``\|``, and a line ending
+            becomes ``<br>``.
 
         header:
-            The names of the columns; for mappings, the keys to show. By default, all keys of the
-            mappings, or blank names for sequences, because Markdown tables need a header.
+            The names of the columns; for mappings, the keys to show. By default, all keys of the mappings are
+            shown; for sequences, the names are blank, because Markdown tables need a header.
 
         missing:
-            The cell for columns that a mapping lacks; ``""`` for an empty cell. By default, a missing column
-            is an error.
+            The cell to use for columns that a mapping does not have; ``""`` for an empty cell. By default, a
+            missing column is an error.
 
     Returns:
-        The table; without columns an empty `Text`, which other fragments omit.
+        The table. Without columns, it is an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If *rows*, a row or *header* is not a sequence, or a cell has a different type.
@@ -196,14 +196,15 @@ def _cells(row: Any, columns: Sequence[Any], missing: Cell, number: int) -> list
         missing_columns = [column for column in columns if column not in row]
         if missing_columns and missing is None:
             msg = (
-                f"table(rows): row {number} has no {missing_columns[0]!r}: add it (None for an empty cell), "
-                f"or pass a default for all rows, as in missing=''"
+                f"table(rows): row {number} has no {missing_columns[0]!r}: add it (use None for an empty "
+                f"cell), or pass a default for all rows, as in missing=''"
             )
             raise ValueError(msg)
         return [row.get(column, missing) for column in columns]
     if len(row) != len(columns):
         msg = (
-            f"table(rows): row {number}: expected {len(columns)} cells, not {len(row)}; None is an empty cell"
+            f"table(rows): row {number}: expected {len(columns)} cells, not {len(row)}; use None for an "
+            "empty cell"
         )
         raise ValueError(msg)
     return list(row)
@@ -217,14 +218,14 @@ def _cell(value: Any) -> str:
 
 def quote(text: str | Text) -> Text:
     """
-    Quote text by putting ``> `` before each line.
+    Create a quotation by putting ``> `` before each line of a text.
 
     Args:
         text:
             The text. Line endings at its start and end are removed.
 
     Returns:
-        The quotation; for blank text an empty `Text`, which other fragments omit.
+        The quotation. If the text is blank, it is an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If *text* is not text.
@@ -235,28 +236,32 @@ def quote(text: str | Text) -> Text:
 
 def json_block(value: Any, *, fence: bool = True) -> Text:
     """
-    Format a value as indented JSON in a code fence.
+    Format a value as indented JSON in a code block.
 
     Args:
         value:
-            Any value that msgspec can encode: a dict, a list, a dataclass, an attrs class, a date. Keys
-            keep their order. Sort sets first if equal sets must have equal text.
+            Any value that msgspec can encode, such as a dict, a list, a date, or an instance of a dataclass
+            or attrs class. Keys keep their order. Sort sets first if equal sets must result in equal text.
 
         fence:
-            Whether to add the code fence.
+            Whether to put the JSON between code fences.
 
     Returns:
         The code block, or only the JSON.
 
     Raises:
-        TypeError: If msgspec cannot encode the value, or it is nested too deeply.
+        TypeError: If msgspec cannot encode the value, or the value is nested too deeply.
     """
     text = indented_json(value, "json_block(value)", "convert it to a dict, a list, a number or text first")
     return code_block(text, "json") if fence else Text(text)
 
 
 def indented_json(value: Any, source: str, hint: str) -> str:
-    """Return *value* as indented JSON. Raises TypeError with *source* and *hint* if it cannot be encoded."""
+    """
+    Encode *value* as indented JSON.
+
+    If that fails, raises TypeError, whose message starts with *source* and ends with *hint*.
+    """
     try:
         encoded = msgspec.json.encode(value)
     except (TypeError, RecursionError) as error:
@@ -265,5 +270,5 @@ def indented_json(value: Any, source: str, hint: str) -> str:
     return msgspec.json.format(encoded, indent=2).decode()
 
 
-#: The fragments that need separate lines in Markdown; `promptkit check` verifies their positions.
+#: The fragments that must be on separate lines in Markdown. `promptkit check` verifies that they are.
 BLOCKS: Final = (bullets, code_block, json_block, numbered, quote, section, table)

@@ -1,4 +1,4 @@
-"""Quoting of commands that users copy: a shell parses each quoted word as one word."""
+"""Quoting of commands that users copy, so that a shell parses each word as a single word."""
 
 from collections.abc import Iterable
 
@@ -7,20 +7,20 @@ from promptkit.fragments.invisible import escape_invisible
 
 
 def command_line(words: Iterable[str]) -> str:
-    """Return a command line of quoted words."""
+    """Quote words and join them into a command line."""
     return " ".join(map(quoted, words))
 
 
 def quoted(word: str, *, one_line: bool = True) -> str:
     """
-    Quote a word for the shell of this system.
+    Quote a word for the shell of this operating system.
 
-    Invisible characters, and with *one_line* also tabs and line feeds, are shown as escapes. A shell does not
-    convert these back.
+    Invisible characters are replaced with escapes, and so are tabs and line feeds if *one_line* is true. A
+    shell does not convert the escapes back.
     """
     return escape_invisible(distribution.quote_for_shell(word), one_line=one_line)
 
 
 def quoted_path(path: str) -> str:
-    """Quote a path for the shell of this system, so that no program parses it as an option."""
+    """Quote a path for the shell of this operating system, so that no program parses it as an option."""
     return quoted(f"./{path}" if path.startswith(("-", "+")) else path)

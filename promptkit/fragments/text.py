@@ -1,7 +1,7 @@
 """
 Fragments that join, dedent, fill, truncate and delimit text.
 
-Every fragment checks its parts, converts them to text, and keeps their annotations.
+Each of them checks its parts, converts the parts to text, and keeps their annotations.
 """
 
 import re
@@ -26,7 +26,7 @@ from promptkit.language.text import (
     with_annotations,
 )
 
-#: Parts of `section` and `tag`.
+#: Parts of text. None, False and blank parts are omitted.
 Part: TypeAlias = str | Text | Literal[False] | None
 
 #: Items of lists.
@@ -35,7 +35,7 @@ Item: TypeAlias = "Scalar | Sequence[Item] | None"
 #: Cells of tables.
 Cell: TypeAlias = Scalar | None
 
-#: The part of the text to keep.
+#: The part of a text to keep when it is shortened.
 Keep: TypeAlias = Literal["head", "tail", "both"]
 
 #: The conversions ``!a``, ``!r`` and ``!s`` of t-strings.
@@ -44,13 +44,13 @@ _CONVERSIONS: Final[dict[Any, Any]] = {None: lambda value: value, "a": ascii, "r
 #: The valid names of tags.
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*")
 
-#: Maximum length of cached strings. Longer strings are parsed on every call, because they may vary.
+#: Maximum length of text whose parsed form is cached, in characters. Longer text may differ in every call.
 _MAX_CACHED_LENGTH: Final = 100_000
 
 
 def unpack_only_part(parts: Sequence[object], label: str) -> Sequence[object]:
     """
-    Return *parts*; if the only part is an iterable of parts, return its items instead.
+    Return *parts*, or the items of its only part if that part is an iterable of parts.
 
     Raises:
         TypeError: If the iterable is a set, which has no order.
@@ -76,10 +76,10 @@ def nonblank_parts(parts: Iterable[object], label: str) -> list[str | Text]:
 
 def checked_sequence(value: object, label: str) -> Sequence[Any]:
     """
-    Return *value* as a sequence.
+    Convert an iterable to a sequence.
 
     Raises:
-        TypeError: If *value* is a single string, or has no order.
+        TypeError: If *value* is a single string, is not iterable, or has no order.
 
         ValueError: If *value* is endless.
     """
@@ -103,16 +103,17 @@ class Template(Protocol):
 
 def dedent(text: str | Text | Template) -> Text:
     '''
-    Remove the indentation of the code from a literal in triple quotes.
+    Remove the indentation that a literal in triple quotes has in the source code.
 
-    The indentation to remove is that of the first line, or that of the closing quotes if the text starts
-    right after the opening quotes. Lines with less indentation are not changed: they come from a value in an
-    f-string. Blank lines at both ends are removed.
+    The indentation of the first line is removed from all lines. If the text starts right after the opening
+    quotes, the indentation of the closing quotes is removed instead. Lines with less indentation are not
+    changed, because they come from a value in an f-string. Blank lines at both ends are removed.
 
     In an f-string, lines of a value that are indented like the literal cannot be distinguished from the
-    literal's lines, and lose their indentation as well. Where that matters, as in code, pass the value
-    separately: ``user(dedent("""..."""), code_block(code))``. Or write a t-string (Python 3.14): only its
-    literal is dedented, and the lines of each value are indented like the line that contains it.
+    literal's lines, so they lose their indentation as well. If that matters, as it does for code, pass the
+    value separately: ``user(dedent("""..."""), code_block(code))``. Alternatively, use a t-string (Python
+    3.14): only its literal is dedented, and the lines of each value are indented like the line that contains
+    the value.
 
     Args:
         text:
@@ -141,7 +142,7 @@ def dedent(text: str | Text | Template) -> Text:
 
 def _margin(literal: str) -> str:
     """
-    Return the indentation of the first line, or of the closing quotes if the first line is not indented.
+    Return the indentation of the first line that is not blank; if it has none, that of the closing quotes.
     """
     first = re.search(r"(?m)^([ \t]*)\S", literal)
     closing = re.search(r"\n([ \t]*)\Z", literal)
@@ -150,24 +151,24 @@ def _margin(literal: str) -> str:
 
 def fill(text: str | Text, /, **values: PlaceholderValue) -> Text:
     r"""
-    Fill the placeholders of a long text: ``{{name}}`` is a placeholder if *name* is given.
+    Fill the placeholders of a long text. ``{{name}}`` is a placeholder if a value for *name* is given.
 
-    ``fill("Review {{code}}\n\nScope: {{scope?}}", code=code, scope=None)`` omits the line of the scope.
-    Between the lines ``{{#name}}`` and ``{{/name}}``, each alone on its line, lines are kept only if the
-    value is present, and between ``{{^name}}`` and ``{{/name}}`` only if it is absent: None, False, or of
-    length 0. Such blocks can be nested, and are not repeated for the items of a list. Where lines are omitted
-    between paragraphs, one blank line remains.
+    ``fill("Review {{code}}\n\nScope: {{scope?}}", code=code, scope=None)`` omits the line with the scope.
+    Lines between ``{{#name}}`` and ``{{/name}}`` are kept only if the value is present. Lines between
+    ``{{^name}}`` and ``{{/name}}`` are kept only if the value is absent: None, False, or of length 0. Each of
+    these marks must be alone on its line. Such blocks can be nested, and are not repeated for the items of a
+    list. If lines between paragraphs are omitted, one blank line remains.
 
-    The text is first dedented, as by `dedent`. All other braces are literal text, so that JSON needs no
-    escapes. Values are never parsed: ``{{code}}`` in a value is literal text. Further lines of a value are
-    indented like the line of the placeholder, and stay in its list or quotation.
+    The text is first dedented, as by `dedent`. All other braces are literal text, so that JSON does not need
+    escapes. Values are never parsed: ``{{code}}`` in a value is literal text. If a value has several lines,
+    they are indented like the placeholder's line, and stay in its list or quotation.
 
     Args:
         text:
             The text, as a literal in the recipe. Pass values from clients in *values*.
 
         **values:
-            The values of the placeholders: strings, `Text`, numbers, dates and times; a list of these is
+            The values of the placeholders: strings, `Text`, numbers, dates and times. A list of these is
             joined with commas, and other values become JSON. A value that is used only in marks can have any
             type.
 
@@ -175,11 +176,12 @@ def fill(text: str | Text, /, **values: PlaceholderValue) -> Text:
         The filled text. If all its lines are omitted, it is an empty `Text`, which other fragments omit.
 
     Raises:
-        TypeError: If *text* is not text, or a value that is inserted is None, a bool, or has a type without
-            a text form; the message names the value.
+        TypeError: If *text* is not text, or if a value to insert is None or a bool, or has a type without a
+            text form; the message names the value.
 
-        ValueError: If a value has no placeholder (the message lists the placeholders of the text), if a mark
-            is not alone on its line or has no counterpart, or if the annotations of `Text` values differ.
+        ValueError: If there is no placeholder for a value (the message lists the text's placeholders), if a
+            mark is not alone on its line or has no counterpart, or if the annotations of `Text` values
+            differ.
     """
     literal = plain_string(text, "fill(text)")
     parse = _parse if len(literal) <= _MAX_CACHED_LENGTH else _parse.__wrapped__
@@ -187,7 +189,7 @@ def fill(text: str | Text, /, **values: PlaceholderValue) -> Text:
 
 
 def clear_cache() -> None:
-    """Clear the cache of parsed text, because the recipes that contain it may be gone."""
+    """Clear the cache of parsed text. Recipes that contain the text may no longer exist."""
     _parse.cache_clear()
 
 
@@ -210,7 +212,7 @@ def lines(*parts: Part | Iterable[Part]) -> Text:
             blank parts are omitted.
 
     Returns:
-        The lines; without parts an empty `Text`, which other fragments omit.
+        The lines. Without parts, the result is an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If a part is not text (the message names the part), or if the iterable is a set.
@@ -227,7 +229,7 @@ def blocks(parts: Iterable[Part], /) -> Text: ...
 def blocks(*parts: Part) -> Text: ...
 def blocks(*parts: Part | Iterable[Part]) -> Text:
     """
-    Join parts with blank lines between them, like `user`.
+    Join parts with blank lines between them, as `user` does.
 
     Args:
         *parts:
@@ -235,7 +237,7 @@ def blocks(*parts: Part | Iterable[Part]) -> Text:
             blank parts are omitted.
 
     Returns:
-        The blocks; without parts an empty `Text`, which other fragments omit.
+        The blocks. Without parts, the result is an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If a part is not text (the message names the part), or if the iterable is a set.
@@ -260,7 +262,7 @@ def inline(
     last: str | None = None,
 ) -> Text:
     """
-    Join items within a line: ``inline("a", "b", "c", last=" and ")`` is ``a, b and c``.
+    Join items on one line: ``inline("a", "b", "c", last=" and ")`` is ``a, b and c``.
 
     Args:
         *items:
@@ -274,7 +276,7 @@ def inline(
             The text before the last item; *separator* by default.
 
     Returns:
-        The line; without items an empty `Text`, which other fragments omit.
+        The line. Without items, it is an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If an item has a different type (the message names the item), or if the iterable is a set.
@@ -294,17 +296,17 @@ def inline(
 
 def truncate(text: str | Text, limit: int, keep: Literal["head", "tail", "both"] = "head") -> Text:
     """
-    Shorten text that is too long, and insert a notice about the cut.
+    Shorten text that is too long, and insert a notice where it was cut.
 
-    The line ``[... 1,234 characters cut ...]`` replaces the removed text. The text is cut at the end of a
-    line or, failing that, of a word, if there is one in the last quarter of the text to keep.
+    The line ``[... 1,234 characters cut ...]`` replaces the removed text. If possible, the text is cut at the
+    end of a line, or otherwise of a word, but only within the last quarter of the text to keep.
 
     Args:
         text:
             The text.
 
         limit:
-            The maximum number of characters to keep, 1 or more, without the notice.
+            The maximum number of characters to keep, not counting the notice. It must be at least 1.
 
         keep:
             The part to keep: the ``"head"``, the ``"tail"``, or half of each (``"both"``).
@@ -322,7 +324,7 @@ def truncate(text: str | Text, limit: int, keep: Literal["head", "tail", "both"]
         msg = f"truncate(limit) is {limit!r}: pass the number of characters to keep, at least 1"
         raise ValueError(msg)
     if keep not in (choices := get_args(Keep)):
-        msg = f"truncate() got keep={keep!r}: choose one of {', '.join(map(repr, choices))}"
+        msg = f"truncate(keep) is {keep!r}: pass one of {', '.join(map(repr, choices))}"
         raise ValueError(msg)
     shortened = full_text if len(full_text) <= limit else shorten(full_text, limit, keep)[0]
     return with_annotations([text], shortened)
@@ -330,7 +332,7 @@ def truncate(text: str | Text, limit: int, keep: Literal["head", "tail", "both"]
 
 def shorten(text: str, limit: int, keep: Keep) -> tuple[str, str]:
     """
-    Shorten text of more than *limit* characters. Return the result with the notice, and without it.
+    Shorten text that has more than *limit* characters. Return the result with and without the notice.
     """
     head_limit = {"head": limit, "tail": 0, "both": limit - limit // 2}[keep]
     head = _beginning(text, head_limit)
@@ -341,7 +343,7 @@ def shorten(text: str, limit: int, keep: Keep) -> tuple[str, str]:
 
 
 def _beginning(text: str, limit: int) -> str:
-    """Return at most *limit* characters, cut at the end of a line or word if one is near."""
+    """Return the start of *text*: at most *limit* characters, cut at the end of a nearby line or word."""
     ends = (text.rfind(end, limit - limit // 4, limit + 1) for end in "\n ")
     return text[: next((end for end in ends if end >= 0), limit)]
 
@@ -350,14 +352,14 @@ def tag(
     name: str, /, *parts: Scalar | Literal[False] | None, inline: bool = False, **attributes: Scalar | None
 ) -> Text:
     """
-    Put text between ``<name>`` and ``</name>`` on separate lines; without parts, return ``<name/>``.
+    Put text between ``<name>`` and ``</name>``, which are on separate lines.
 
-    ``tag("id", 7, inline=True)`` is ``<id>7</id>``.
+    Without parts, the result is ``<name/>``. ``tag("id", 7, inline=True)`` is ``<id>7</id>``.
 
     Args:
         name:
-            The tag's name: ASCII letters, digits, ``_``, ``-``, ``.`` and ``:``, starting with a letter or
-            ``_``.
+            The tag's name. It can contain ASCII letters, digits, ``_``, ``-``, ``.`` and ``:``, and must
+            start with a letter or ``_``.
 
         *parts:
             Strings, numbers, dates and times, in which ``&``, ``<`` and ``>`` are escaped, and `Text`, which
@@ -368,17 +370,19 @@ def tag(
             Whether to write the text on the same line as the tags.
 
         **attributes:
-            Strings, `Text`, numbers, dates and times, which are escaped. Attributes that are None are
-            omitted. One trailing underscore of an attribute's name is removed: ``class_="note"``.
+            The tag's attributes: strings, `Text`, numbers, dates and times, which are escaped. Attributes
+            that are None are omitted. A trailing underscore is removed from an attribute's name:
+            ``class_="note"``.
 
     Returns:
-        The element; if there are parts and all are omitted, an empty `Text`, which other fragments omit.
+        The element. If parts were passed and all are omitted, it is an empty `Text`, which other fragments
+        omit.
 
     Raises:
         TypeError: If a part is not text, or an attribute has a different type; the message names the
             part or attribute.
 
-        ValueError: If a name has other characters, or the annotations of `Text` values differ.
+        ValueError: If a name is invalid, or the annotations of `Text` values differ.
     """
     from html import escape  # imported on first use
 
@@ -386,7 +390,7 @@ def tag(
     label = f"tag({name!r})"
     for key, value in attributes.items():
         if value is not None:
-            attribute = checked_name(key.removesuffix("_"), f"an attribute of {label}")
+            attribute = checked_name(key.removesuffix("_"), f"an attribute name in {label}")
             opening += f' {attribute}="{escape(scalar_text(value, f"{label}: {attribute}"))}"'
     if not parts:
         return with_annotations(attributes.values(), f"<{opening}/>")
@@ -399,7 +403,7 @@ def tag(
 
 
 def _format_number(part: object) -> object:
-    """Return a number, a date or a time as text, and other parts unchanged."""
+    """Convert a number, a date or a time to text. Return any other part unchanged."""
     is_number = isinstance(part, Number | date | time) and not isinstance(part, bool)
     return str(part) if is_number else part
 
@@ -408,7 +412,8 @@ def checked_name(name: str, label: str) -> str:
     """Return *name* if it is a valid tag name. Raises ValueError for any other name."""
     if not _NAME.fullmatch(name := plain_string(name, label)):
         msg = (
-            f"{label} is called {name!r}: use letters, digits, '_', '-', '.' and ':', starting with a letter"
+            f"{label} is {name!r}: use ASCII letters, digits, '_', '-', '.' and ':', starting with a letter "
+            "or '_'"
         )
         raise ValueError(msg)
     return name
@@ -416,20 +421,19 @@ def checked_name(name: str, label: str) -> str:
 
 def untrusted(text: str | Text, label: str = "data", *, strip: bool = False) -> Text:
     """
-    Put untrusted text between delimiters that it cannot forge, after a line that declares it as data.
+    Put untrusted text between delimiters that it cannot forge, after a line that declares it to be data.
 
-    The delimiters, such as ``<data-0a1b...>`` for the label ``"data"``, share a code that is a hash of the
-    whole text. The text cannot contain the code, because every change of the text changes the code. Equal
-    text has equal codes, so that prompts can be cached. A model may still obey the text, so this makes
-    injection harder, not impossible.
+    The delimiters, such as ``<data-0a1b...>`` for the label ``"data"``, contain a code that is a hash of the
+    whole text. The text cannot contain the code, because every change to the text changes the code. Equal
+    texts have equal codes, so that prompts can be cached. A model may still obey the text, so this makes
+    injection harder but not impossible.
 
     Args:
         text:
             The text, from any source.
 
         label:
-            A label with which the delimiters start. It can contain the same characters as the name of a
-            `tag`.
+            The label with which the delimiters start. The same rules apply to it as to the name of a `tag`.
 
         strip:
             Whether to remove invisible characters, which a model would read but users would not see.
@@ -440,12 +444,12 @@ def untrusted(text: str | Text, label: str = "data", *, strip: bool = False) -> 
     Raises:
         TypeError: If *text* is not text.
 
-        ValueError: If *label* has other characters.
+        ValueError: If *label* is invalid.
     """
     from hashlib import sha256  # imported on first use: OpenSSL needs 4 MiB of memory
 
     code = content = (strip_invisible if strip else str)(plain_string(text, "untrusted(text)"))
-    while code in content:  # true for the text itself, and then practically never
+    while code in content:  # true for the text itself, but practically never for its hash
         # 128 bits: even millions of guesses in the text do not match its code.
         code = sha256(code.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     delimiter = f"{checked_name(label, 'untrusted(label)')}-{code}"

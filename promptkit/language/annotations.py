@@ -1,5 +1,5 @@
 """
-`Arg`, which describes a parameter; `Tool`, which describes a prompt as a tool; and OAuth scopes of prompts.
+`Arg`, which describes a parameter; `Tool`, which describes a prompt as a tool; and OAuth scopes for prompts.
 
 See https://www.rfc-editor.org/rfc/rfc6749#section-3.3 for the syntax of scopes.
 """
@@ -18,7 +18,7 @@ NO_DEFAULT: Final = inspect.Parameter.empty
 
 _SCOPE: Final = r"[\x21\x23-\x5b\x5d-\x7e]+"
 
-#: The required scopes of a prompt whose author declares none.
+#: The scopes that a prompt requires if its author declares none.
 NO_SCOPES: Final[frozenset[str]] = frozenset()
 
 
@@ -28,7 +28,7 @@ def _examples(values: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def _completions(source: Iterable[Any] | Callable[..., Any] | None) -> Any:
-    """Return *source*, replacing an iterator with a tuple, which can be read more than once."""
+    """Return *source*; if it is an iterator, return a tuple, which can be iterated over more than once."""
     return tuple(source) if isinstance(source, Iterator) else source
 
 
@@ -42,23 +42,23 @@ class Arg:
             What the user should enter. Defaults to the parameter's description in the function's docstring.
 
         title:
-            The display name of the argument. Clients show it in place of the name.
+            The display name of the argument, which clients show instead of its name.
 
         examples:
-            Valid values: one string, or several values of the parameter's type.
+            Examples of valid values: one string, or several values of the parameter's type.
 
         complete:
             The completions of the argument: values, or a function that takes the text typed so far and
             returns values.
 
         secret:
-            Whether the value must stay out of errors, logs and transcripts. Secret values are never
+            Whether to keep the value out of errors, logs and transcripts. Secret values are never
             offered as completions.
 
         env:
-            The server's environment variable that holds the default. It is looked up for each request
-            and parsed like a value from a client. If it is not set, the parameter's default applies.
-            Clients see the variable's name, never its value.
+            The name of an environment variable of the server that contains the default. The variable is
+            looked up for each request, and its value is parsed like a value from a client. If it is not
+            set, the parameter's default is used. Clients see the variable's name, never its value.
 
     Raises:
         TypeError: If *description*, *title* or *env* is not a string, or *examples* cannot be iterated
@@ -89,7 +89,7 @@ def is_scope(value: object) -> bool:
 
 def parse_scopes(scopes: str | Iterable[str]) -> frozenset[str]:
     """
-    Return a set of scopes, splitting a single string at white space.
+    Return *scopes* as a set. A single string is split at white space.
 
     Raises:
         ValueError: If a scope is invalid.
@@ -105,7 +105,7 @@ def parse_scopes(scopes: str | Iterable[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _flag(_: object, attribute: "attrs.Attribute[bool]", value: object) -> None:
+def _validate_flag(_: object, attribute: "attrs.Attribute[bool]", value: object) -> None:
     check_flag(attribute.name, value)
 
 
@@ -119,7 +119,7 @@ class Tool:
             Whether a call has no side effects.
 
         idempotent:
-            Whether a second call with the same arguments has no further effect.
+            Whether repeating a call with the same arguments has no further effect.
 
         open_world:
             Whether a call uses anything outside the recipes, such as the web.
@@ -136,10 +136,10 @@ class Tool:
         https://modelcontextprotocol.io/specification/2025-11-25/schema#toolannotations
     """
 
-    read_only: bool = attrs.field(default=True, validator=_flag)
-    idempotent: bool = attrs.field(default=True, validator=_flag)
-    open_world: bool = attrs.field(default=False, validator=_flag)
-    destructive: bool = attrs.field(default=False, validator=_flag)
+    read_only: bool = attrs.field(default=True, validator=_validate_flag)
+    idempotent: bool = attrs.field(default=True, validator=_validate_flag)
+    open_world: bool = attrs.field(default=False, validator=_validate_flag)
+    destructive: bool = attrs.field(default=False, validator=_validate_flag)
 
     def __attrs_post_init__(self) -> None:
         if self.read_only and self.destructive:

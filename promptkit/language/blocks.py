@@ -1,4 +1,4 @@
-"""Conversion of the values that authors return, yield or pass to `user` to content blocks."""
+"""Conversion of authors' values, which they return, yield or pass to `user`, to content blocks."""
 
 from promptkit.language.content import Content
 from promptkit.language.media import Image, render_png
@@ -7,7 +7,11 @@ from promptkit.language.validation import UnsendableError
 
 
 def to_block(value: object) -> Content | None:
-    """Return *value* as a content block, or None if it is empty. Raises UnsendableError for other values."""
+    """
+    Convert *value* to a content block, or to None if it is empty.
+
+    Raises UnsendableError if it can be neither.
+    """
     if isinstance(value, str):
         return plain_text(str.__str__(value)) if value and not value.isspace() else None
     if isinstance(value, Text):

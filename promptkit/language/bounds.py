@@ -1,5 +1,5 @@
 """
-Limits on reading authors' iterators, which may be endless: reading stops when a reply would be too large.
+Functions that read authors' iterators, which may be endless, only until a reply would be too large.
 """
 
 from collections.abc import AsyncIterable, Iterable, Sequence
@@ -10,27 +10,27 @@ from promptkit.language.text import Text
 
 T = TypeVar("T")
 
-#: Default size limit of a reply, in bytes. It also applies without a server, so that an oversized prompt
-#: fails in its tests as it would for a client, instead of exhausting memory.
+#: Default size limit for a reply, in bytes. It also applies without a server, so that a prompt whose result
+#: is too large fails in its tests as it would for a client, instead of exhausting memory.
 MAX_REPLY_BYTES: Final = 64 * 1024 * 1024
 
-#: Minimum overhead of each text in a reply to ``prompts/get``, in bytes.
+#: Minimum overhead for each text in a reply to ``prompts/get``, in bytes.
 _OVERHEAD: Final = len('{"role":"user","content":{"type":"text","text":""}},')
 
 
 class TooLongError(ValueError):
-    """Raised if items, such as those of an endless iterator, do not fit into a reply."""
+    """Raised if items, such as those from an endless iterator, do not fit into a reply."""
 
-    path: tuple[int, ...] = ()  # as in `UnsendableError`; empty, because the result as a whole is too long
+    path: tuple[int, ...] = ()  # like that of `UnsendableError`; empty, because the whole result is too long
 
 
-class Bound:
+class ByteCounter:
     """
-    A byte counter for items read from an author's iterators.
+    A byte counter for items that are read from an author's iterators.
 
     Args:
         limit:
-            The size limit of a reply, in bytes.
+            The size limit for a reply, in bytes.
 
         prefix:
             The start of the error message, which names the source of the items.
@@ -45,24 +45,24 @@ class Bound:
 
     def count(self, item: Any) -> None:
         """
-        Count an item: text, bytes, content, or a message. Other values count as empty text.
+        Count the size of an item: text, bytes, content or a message. Any other value counts as empty text.
 
         Raises:
-            TooLongError: If the items exceed the limit even before escaping and base64.
+            TooLongError: If the items exceed the limit even before they are escaped or encoded as base64.
         """
         self._items += 1
         self._remaining -= _OVERHEAD + _size(item)
         if self._remaining < 0:
             msg = (
                 f"{self._prefix}more than {self._limit:,} bytes, in {self._items:,} items: "
-                "make it finite, or return less"
+                "use fewer or shorter items, and no endless iterators"
             )
             raise TooLongError(msg)
 
 
 def _size(item: Any) -> int:
-    """Return a lower bound of an item's bytes in a reply."""
-    content = getattr(item, "content", item)  # of a message
+    """Return a lower bound on the number of bytes that an item needs in a reply."""
+    content = getattr(item, "content", item)  # a message's content, or the item itself
     if type(content) is Text:  # a fast path for the most common content
         return len(content.text)
     if not isinstance(content, Content):
@@ -73,23 +73,23 @@ def _size(item: Any) -> int:
 
 def read_all(values: Iterable[T], prefix: str = "") -> Sequence[T]:
     """
-    Return all items of an author's iterable; a list or tuple is returned unchanged.
+    Return all items of an author's iterable. A list or a tuple is returned unchanged.
 
     Raises `TooLongError` if the items of any other iterable do not fit into a reply.
     """
     if isinstance(values, list | tuple):
         return values
-    bound, items = Bound(prefix=prefix), list[T]()
+    counter, items = ByteCounter(prefix=prefix), list[T]()
     for value in values:
-        bound.count(value)
+        counter.count(value)
         items.append(value)
     return items
 
 
 async def read_all_async(values: AsyncIterable[T], prefix: str = "") -> Sequence[T]:
     """Return all items of an author's asynchronous iterable; see `read_all`."""
-    bound, items = Bound(prefix=prefix), list[T]()
+    counter, items = ByteCounter(prefix=prefix), list[T]()
     async for value in values:
-        bound.count(value)
+        counter.count(value)
         items.append(value)
     return items

@@ -1,8 +1,8 @@
 """
-The base class of content blocks: immutable values that are independent of the protocol revision.
+The base class of content blocks, which are immutable and independent of the protocol revision.
 
 `promptkit.language.text`, `promptkit.language.media` and `promptkit.language.documents` define the kinds of
-content; `promptkit.protocol.lowering` converts them for each revision.
+content; `promptkit.protocol.lowering` converts content for each revision.
 """
 
 from contextvars import ContextVar
@@ -20,17 +20,17 @@ from promptkit.language.validation import (
 )
 
 
-class ReprNotes:
+class ReprRecord:
     """
-    The reprs of content that are made while a prompt renders, as in ``f"{[Image(...)]}"``.
+    A record of the reprs of content that are created while a prompt renders, as in ``f"{[Image(...)]}"``.
 
-    Formatting the content itself is an error. A container, however, formats its items with `repr`, which must
-    not fail, because debuggers, logs and assertions need it. Therefore, a prompt whose text contains one of
-    these reprs is rejected.
+    Formatting content directly is an error. A container, however, formats its items with `repr`, which must
+    not fail, because debuggers, logs and assertions need it. Therefore, reprs are recorded, and a prompt
+    whose text contains one of them is rejected.
 
     Args:
         texts:
-            The reprs made so far; None if no prompt is being rendered.
+            The reprs created so far; None if no prompt is being rendered.
     """
 
     __slots__ = ("texts",)
@@ -39,25 +39,25 @@ class ReprNotes:
         self.texts = texts
 
 
-#: The notes of the current context. They are set once for each thread and changed by each rendering, because
-#: setting a context variable for each rendering takes five times as long.
-repr_notes: Final[ContextVar[ReprNotes | None]] = ContextVar("repr_notes", default=None)
+#: The record of the current context. It is set once for each thread and changed by each rendering, because
+#: setting a context variable for each rendering would take five times as long.
+repr_record: Final[ContextVar[ReprRecord | None]] = ContextVar("repr_record", default=None)
 
 
-def context_repr_notes() -> ReprNotes:
-    """Return the notes of the current context, which are created on the first call."""
-    notes = repr_notes.get()
-    if notes is None:
-        notes = ReprNotes()
-        repr_notes.set(notes)
-    return notes
+def context_repr_record() -> ReprRecord:
+    """Return the record of the current context, creating it on the first call."""
+    record = repr_record.get()
+    if record is None:
+        record = ReprRecord()
+        repr_record.set(record)
+    return record
 
 
-def note_repr(text: str) -> str:
-    """Return *text*, the ``repr`` of a value that is not text, and record it for the current rendering."""
-    notes = repr_notes.get()
-    if notes is not None and notes.texts is not None:
-        notes.texts.append(text)
+def record_repr(text: str) -> str:
+    """Record *text*, the repr of a value that is not text, for the current rendering, and return it."""
+    record = repr_record.get()
+    if record is not None and record.texts is not None:
+        record.texts.append(text)
     return text
 
 
@@ -70,7 +70,7 @@ class Annotations(TypedDict, total=False):
 
 
 def human_size(size: int) -> str:
-    """Return *size*, in bytes, in readable form: ``20 kB``."""
+    """Format a size in bytes for people: ``20 kB``."""
     for unit in ("B", "kB", "MB"):
         if size < 1000:
             return f"{size:.0f} {unit}"
@@ -87,9 +87,9 @@ def _short_repr(value: object) -> str:
 
 class _Marked:
     """
-    A slot that marks a `Text` as a list.
+    A base class with a slot for the mark of a `Text` that is a list.
 
-    The slot is not a field, so it is not compared, shown, copied or sent.
+    The mark is not a field, so it is not compared, shown, copied or sent.
     """
 
     __slots__ = ("_mark",)
@@ -98,18 +98,18 @@ class _Marked:
 @attrs.frozen(repr=False, eq=False)
 class Content(_Marked):
     """
-    The base class of all content, with annotations: audience, priority and time of the last change.
+    The base class of all content. It stores the annotations: audience, priority, and time of the last change.
 
     Args:
         audience:
-            The intended audience: ``"user"``, ``"assistant"``, or a list of both; empty if not given.
+            The intended audience: ``"user"``, ``"assistant"``, or a list of both. It is empty by default.
 
         priority:
-            The importance, from 0 (optional) to 1 (required); None if not given.
+            The importance, from 0 (optional) to 1 (required); None if unspecified.
 
         last_modified:
-            The time of the last change: an aware `datetime.datetime` or ISO 8601 text with an offset;
-            None if not given.
+            The time of the last change: an aware `datetime.datetime`, or ISO 8601 text with an offset;
+            None if unspecified.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -127,7 +127,7 @@ class Content(_Marked):
 
     @property
     def annotations(self) -> tuple[tuple[Role, ...], float | None, datetime | None]:
-        """The audience, priority and time of last change, for comparison."""
+        """The audience, the priority and the time of the last change, as a tuple."""
         return self.audience, self.priority, self.last_modified
 
     @property
@@ -137,16 +137,16 @@ class Content(_Marked):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All text that a model reads, including URIs and names. Images and audio have none."""
+        """All text that a model reads, including URIs and names; empty for images and audio."""
         return ()
 
     def __contains__(self, item: object) -> bool:
         if isinstance(item, str):
             return any(item in text for text in self.texts)
-        msg = f"{type(self).__name__} contains text, not {describe(item)}"
+        msg = f"{type(self).__name__} can be searched only for text, not for {describe(item)}"
         raise TypeError(msg)
 
-    # Shared by all kinds: attrs would compile two methods for each class at import.
+    # All kinds of content share these methods, because attrs would compile two for each class at import.
 
     def __eq__(self, other: object) -> bool:
         return self._values == other._values if type(other) is type(self) else NotImplemented
@@ -159,15 +159,13 @@ class Content(_Marked):
         return tuple(getattr(self, field.name) for field in attrs.fields(type(self)))
 
     def __format__(self, spec: str) -> str:
-        # An f-string would send only the summary of an image or a document.
+        # An f-string would contain only the summary of an image or a document.
         kind = type(self).__name__
-        msg = (
-            f"{kind} is not text, and cannot be used in an f-string: pass it to user(...) as a separate part"
-        )
+        msg = f"{kind} is not text and cannot be used in an f-string: pass it to user(...) as a separate part"
         raise TypeError(msg)
 
     def __repr__(self) -> str:
-        # The expression that creates the value, without defaults, and with the size in place of bytes.
+        # The expression that creates the content, without defaults, and with sizes in place of bytes.
         fields = sorted(attrs.fields(type(self)), key=lambda field: field.name in Annotations.__annotations__)
         values = ((field, getattr(self, field.name)) for field in fields)
         arguments = (
@@ -176,4 +174,4 @@ class Content(_Marked):
             for field, value in values
             if value != field.default
         )
-        return note_repr(f"{type(self).__name__}({', '.join(arguments)})")
+        return record_repr(f"{type(self).__name__}({', '.join(arguments)})")

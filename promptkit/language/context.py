@@ -1,8 +1,8 @@
 """
 `Context`, which describes the current request to a prompt, and cancellation of code that runs for a request.
 
-Python cannot safely end a thread. Code that is still running after its timeout or cancellation stops only
-when it calls promptkit: when it reports progress or runs a command.
+Python cannot safely end a thread. Code that is still running after it has timed out or been cancelled stops
+only when it calls promptkit to report progress or run a command.
 """
 
 import math
@@ -17,14 +17,14 @@ import attrs
 
 from promptkit.errors.exceptions import MissingClientCapabilityError
 
-#: The largest progress value, because clients parse numbers as floats.
+#: The largest value for progress, because clients parse numbers as floats.
 _LARGEST: Final = sys.float_info.max
 
 _is_cancelled: ContextVar[Callable[[], bool]] = ContextVar("is_cancelled", default=bool)
 
 
 class RequestCancelledError(BaseException):
-    """Raised in an author's code after its request has been answered or cancelled."""
+    """Raised in an author's code if its request has already been answered or cancelled."""
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def cancelled_by(is_cancelled: Callable[[], bool]) -> Iterator[None]:
     """
     Use *is_cancelled* to check whether a request has been answered or cancelled.
 
-    This applies within the ``with`` block, and in tasks that it starts.
+    This applies within the ``with`` block and in the tasks that it starts.
     """
     token = _is_cancelled.set(is_cancelled)
     try:
@@ -42,7 +42,7 @@ def cancelled_by(is_cancelled: Callable[[], bool]) -> Iterator[None]:
 
 
 def is_cancelled() -> bool:
-    """Return whether the current code's request has been answered or cancelled."""
+    """Return whether the request for which the current code runs has been answered or cancelled."""
     return _is_cancelled.get()()
 
 
@@ -52,19 +52,19 @@ class Progress:
 
     Args:
         send:
-            Called with the progress, the total and the message; None if the client did not request
-            progress.
+            A function that sends the progress, the total and the message to the client; None if the client
+            did not request progress.
     """
 
     def __init__(self, send: Callable[[float, float | None, str | None], None] | None = None) -> None:
         self._send = send
         self._last = -math.inf
-        self._lock = Lock()  # a prompt may report from any thread
+        self._lock = Lock()  # a prompt can report from any thread
 
     def report(self, progress: float, total: float | None, message: str | None) -> None:
-        """Send a report; see `Context.report_progress` for arguments and errors."""
+        """Send a report. See `Context.report_progress` for the arguments and errors."""
         if not all(-_LARGEST <= number <= _LARGEST for number in (progress, total or 0)):
-            msg = f"progress is {progress!r} of {total!r}: report finite numbers"
+            msg = f"progress {progress!r} of {total!r} is not finite: report finite numbers"
             raise ValueError(msg)
         with self._lock:
             if progress <= self._last:
@@ -75,7 +75,7 @@ class Progress:
                 self._send(progress, total, message)
 
     def end(self) -> None:
-        """Stop sending reports, because the request has been answered or cancelled."""
+        """Stop sending reports. This is called when the request has been answered or cancelled."""
         with self._lock:
             self._send = None
 
@@ -86,8 +86,8 @@ class Context:
     The current request, passed to a prompt's parameter that is annotated with `Context`.
 
     Such a parameter is not an argument: clients neither see nor send it. A direct call, or ``.render()``
-    without a context, passes an empty `Context` in which every attribute has a value. Write
-    ``context: Context = Context()`` so that type checkers accept such calls.
+    without a context, passes a `Context` with only default values. Write ``context: Context = Context()``
+    so that type checkers accept such calls.
 
     Args:
         client_name:
@@ -140,15 +140,15 @@ class Context:
         """
         Report the progress of the prompt to the client, if the client requested it.
 
-        This method can be called from any thread. Frequent reports are throttled. A call after the request
-        has been answered or cancelled stops the prompt.
+        This method can be called from any thread. Frequent reports are throttled. If the request has been
+        answered or cancelled, the call stops the prompt.
 
         Args:
             progress:
-                The amount done so far, in any unit. It must increase with every report.
+                The amount of work done so far, in any unit. It must increase with every report.
 
             total:
-                The total amount in the same unit; None if unknown.
+                The total amount of work in the same unit; None if unknown.
 
             message:
                 A description of the current step for the user; None for no message.

@@ -45,11 +45,11 @@ _EXTENSIONS: Final = {
 @attrs.frozen(repr=False, eq=False)
 class EmbeddedResource(Content):
     """
-    A document that is sent inside the message. It also accepts the keyword arguments of `Content`.
+    A document whose content is part of the message. It also accepts the keyword arguments of `Content`.
 
     Args:
         uri:
-            The document's URI. It is only a name: nothing is read from it. To read a file, see `from_path`.
+            The document's URI. It is only a name: nothing is read from it. To read a file, use `from_path`.
 
         text:
             The content of a text document.
@@ -76,7 +76,7 @@ class EmbeddedResource(Content):
 
     def __attrs_post_init__(self) -> None:
         if (self.text is None) == (self.blob is None):
-            msg = f"EmbeddedResource {self.uri!r} takes exactly one of text= and blob="
+            msg = f"EmbeddedResource {self.uri!r} needs exactly one of text= and blob="
             raise TypeError(msg)
         if self.text is not None and not isinstance(self.text, str):
             msg = f"text= of {self.uri!r} must be a str, not {type(self.text).__name__}: pass bytes as blob="
@@ -97,7 +97,7 @@ class EmbeddedResource(Content):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The URI, and the content of a text document."""
+        """The URI, followed by the content if it is text."""
         return (self.uri,) if self.text is None else (self.uri, self.text)
 
     def __str__(self) -> str:
@@ -116,29 +116,30 @@ class EmbeddedResource(Content):
         **annotations: Unpack[Annotations],
     ) -> Self:
         """
-        Read a file, relative to the folder of the calling recipe.
+        Create a document from a file.
 
         Args:
             path:
-                The file. If any part of it comes from an argument, *root* is required for safety.
+                The path of the file, relative to the folder of the calling recipe. If any part of it comes
+                from an argument, *root* is required for safety.
 
             uri:
-                The document's URI. The default is ``recipe:///`` and the path within the served folder or
-                *root*, or only the file's name if the file is outside both. It reveals no other paths on the
-                machine.
+                The document's URI. The default is ``recipe:///`` followed by the path within the served
+                folder or *root*, or only by the file's name if the file is outside both. It does not reveal
+                any other paths on the machine.
 
             mime_type:
-                The MIME type. The default is detected from the bytes and the file extension.
+                The MIME type. By default, it is detected from the bytes and the file extension.
 
             root:
-                The folder that *path* must stay in, relative to the recipe's folder. Always give it when any
-                part of *path* comes from a client.
+                The folder that *path* must stay in, relative to the recipe's folder. If it is given, *path*
+                is relative to it. Always give it if any part of *path* comes from a client.
 
             **annotations:
                 The ``audience``, ``priority`` and ``last_modified`` of `Content`.
 
         Returns:
-            A text document if the file is UTF-8 and has a text type, otherwise a binary one.
+            A text document if the file is UTF-8 and has a text type, otherwise a binary document.
 
         Raises:
             OSError: If the file cannot be read, and *root* is not given.
@@ -163,7 +164,7 @@ class EmbeddedResource(Content):
 
     @cached_property
     def base64(self) -> str:
-        """The *blob* in base64, encoded on first use; ``""`` for text."""
+        """The *blob* in base64, encoded on first use; ``""`` for a text document."""
         from pybase64 import b64encode_as_string
 
         return b64encode_as_string(self.blob or b"")
@@ -180,7 +181,7 @@ class ResourceLink(Content):
             The document's URI.
 
         name:
-            The document's name, for programs.
+            The document's name, for use by programs.
 
         title:
             The document's display name.
@@ -213,7 +214,7 @@ class ResourceLink(Content):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The title, name, description and URI."""
+        """The title, name, description and URI, except those that are missing."""
         return tuple(filter(None, (self.title, self.name, self.description, self.uri)))
 
     def __str__(self) -> str:
@@ -229,18 +230,18 @@ class ResourceLink(Content):
 
 def document_type_and_text(name: str, data: bytes, declared: str | None) -> tuple[str, str | None]:
     """
-    Return the MIME type of a file, and its text; the text is None unless the file is a UTF-8 text document.
+    Return the MIME type of a file, and its text, which is None unless the file is a UTF-8 text document.
 
     Args:
         name:
             The file's name. Its extension determines the type of a text file, which cannot be detected from
-            bytes.
+            the bytes.
 
         data:
             The content of the file.
 
         declared:
-            The MIME type that the author declares; None to detect it.
+            The MIME type that the author has declared; None to detect it.
     """
     text, declared_or_named = _decode_text(data), declared or _type_of_name(name)
     if text is not None and declared_or_named and re.fullmatch(_TEXT_TYPE, canonical_type(declared_or_named)):
@@ -267,5 +268,5 @@ def _type_of_name(name: str) -> str | None:
 def _types_by_extension() -> Mapping[str, str]:
     from mimetypes import MimeTypes  # imported on first use
 
-    # Only Python's built-in types, because the system's types differ between machines.
+    # Only Python's built-in types are used, because the operating system's types differ between machines.
     return {**MimeTypes().types_map[1], **_EXTENSIONS}

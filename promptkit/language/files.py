@@ -1,5 +1,5 @@
 """
-Files that become content: the author's files, and files in one folder that clients can request by path.
+Reading of files that become content: authors' files, and files in a folder that clients can request by path.
 
 Text files with placeholders are cached until they change. Their front matter is removed.
 """
@@ -30,38 +30,39 @@ from promptkit.language.placeholders import LINE_END, TextWithPlaceholders
 
 T = TypeVar("T")
 
-#: Length limit of a client's path, in characters. Common systems do not open longer paths.
+#: Length limit for a client's path, in characters. Common operating systems cannot open longer paths.
 MAX_PATH_LENGTH: Final = 4096
 
-#: Default size limit of a file, in bytes.
+#: Default size limit for a file, in bytes.
 MAX_FILE_BYTES: Final = 20 * 1024 * 1024
 
-#: Set while a server runs, so that cached text files are not checked until the server marks them as stale.
-reads_once: Final = Event()
+#: Set while a server is running, so that a cached text file is checked for changes only after the server has
+#: marked it as stale.
+trusts_cache: Final = Event()
 
-#: Collects the files that a module reads while the loader imports it.
+#: A list of the files that a module has read, set while the loader imports the module.
 files_read: Final[ContextVar[list[Path] | None]] = ContextVar("files_read", default=None)
 
 
-class TextRead(Struct, frozen=True):
+class FilledTextFile(Struct, frozen=True):
     """
-    A text file that a recipe has read and filled.
+    A text file that a recipe has read, and whose placeholders it has filled.
 
     Args:
         recipe:
             The file of the calling code, and the line of the call.
 
         path:
-            The path of the text file, as written in the recipe.
+            The path of the text file, as given in the call.
 
         text:
             The text without front matter.
 
         first_line:
-            The line of the file on which the text starts.
+            The number of the line on which the text starts in the file.
 
         names:
-            The names of the values for the placeholders.
+            The names of the placeholders for which the call provides values.
     """
 
     recipe: tuple[str, int]
@@ -71,14 +72,16 @@ class TextRead(Struct, frozen=True):
     names: tuple[str, ...]
 
 
-#: Collects the text files that prompts read while a command checks their renderings.
-texts_read: Final[ContextVar[list[TextRead] | None]] = ContextVar("texts_read", default=None)
+#: A list of the text files that prompts have read, set while a command checks the renderings of prompts.
+filled_text_files: Final[ContextVar[list[FilledTextFile] | None]] = ContextVar(
+    "filled_text_files", default=None
+)
 
 
 @contextmanager
 def collecting(variable: ContextVar[list[T] | None], collected: list[T]) -> Iterator[None]:
     """
-    Set *variable* to the list *collected* within the ``with`` block, so that items are appended to that list.
+    Within the ``with`` block, set *variable* to the list *collected*, to which items are then appended.
     """
     token = variable.set(collected)
     try:
@@ -87,7 +90,7 @@ def collecting(variable: ContextVar[list[T] | None], collected: list[T]) -> Iter
         variable.reset(token)
 
 
-#: Maximum number of cached files. A path can be composed from an argument, so there can be many.
+#: Maximum number of cached files. There can be many, because a path can depend on an argument.
 _MAX_TEXTS: Final = 1_000
 
 
@@ -101,22 +104,22 @@ def source_folder(depth: int) -> Path:
 
 
 def source_file(depth: int) -> str | None:
-    """Return the file of the code *depth* frames above the caller; None for code without a file."""
+    """Return the file of the code that runs *depth* frames above the caller; None for code without a file."""
     file: str | None = sys._getframe(depth + 1).f_globals.get("__file__")  # noqa: SLF001 (`inspect` is slower)
     return file
 
 
 def folder_of(file: str | None) -> Path:
-    """Return the folder of a source file; the current folder for None."""
+    """Return the folder of a source file. For None, return the current folder."""
     return Path(file).resolve().parent if file else Path.cwd()
 
 
 def package_folder(depth: int) -> Path:
     """
-    Return the folder of the outermost package of the code that runs *depth* frames above the caller.
+    Return the folder of the outermost package that contains the code *depth* frames above the caller.
 
     For a recipe, this is the served folder, unless that folder is inside a package. For code without a
-    package, it is the folder of the code.
+    package, it is the folder of the code's file.
     """
     own = source_folder(depth + 1)
     package = sys._getframe(depth + 1).f_globals.get("__package__") or ""  # noqa: SLF001 (as above)
@@ -127,18 +130,19 @@ def package_folder(depth: int) -> Path:
 
 def recipe_uri(file: str | Path, *folders: Path) -> str:
     """
-    Return a URI that hides where folders are: ``recipe:///`` and the path in a folder, or the file's name.
+    Return a ``recipe:///`` URI for a file that does not reveal where the file's folder is.
 
     Args:
         file:
             The absolute path of a file, which need not exist.
 
         *folders:
-            Absolute paths of folders. The URI is relative to the first one that contains the file.
+            The absolute paths of folders. The URI contains the file's path relative to the first folder that
+            contains the file. If none does, it contains only the file's name.
     """
     from urllib.parse import quote  # imported on first use
 
-    # Symbolic links are not resolved, because the author chose their names.
+    # Symbolic links are not resolved: their names, not those of their targets, are what the author chose.
     path, *parents = (Path(os.path.normpath(item)) for item in (file, *folders))
     inside = (path.relative_to(parent) for parent in parents if path.is_relative_to(parent))
     return f"recipe:///{quote(os.fsencode(next(inside, Path(path.name)).as_posix()))}"
@@ -146,22 +150,22 @@ def recipe_uri(file: str | Path, *folders: Path) -> str:
 
 def read_authors_file(path: Path, limit: int) -> bytes:
     """
-    Return the bytes of a file whose path comes from the author, not from a client.
+    Return the content of a file whose path comes from the author, not from a client.
 
     Raises:
         OSError: If the file cannot be read.
 
         MediaError: If the file is larger than *limit* bytes.
     """
-    note_read(path.resolve())
+    record_read(path.resolve())
     try:
         return read_named_file(path, limit)
     except TooLargeError as error:
         raise MediaError(_file_too_large_message(path, error.size, limit)) from None
 
 
-def note_read(path: Path) -> None:
-    """Record that the module being imported depends on a file."""
+def record_read(path: Path) -> None:
+    """Record that the module that is being imported, if any, depends on a file."""
     if (paths := files_read.get()) is not None:
         paths.append(path)
 
@@ -170,33 +174,39 @@ def confine(path: str | Path, root: Path) -> Path:
     """
     Resolve an untrusted *path* to a file below *root*.
 
-    Symbolic links are followed, but must not lead outside *root*. Hard links are allowed: a user
-    who can create one in *root* could also copy the file there.
+    Symbolic links are followed but must not lead outside *root*. Hard links are allowed, because a user who
+    can create one in *root* could also copy the file there.
 
     Raises:
-        MediaError: If *path* is absolute, contains ``..``, a drive, a NUL byte or a URL
-            scheme, is too long, is outside *root*, or is not a regular file.
+        MediaError: If *path* is absolute, contains ``..``, a colon or a NUL byte, is too long, is outside
+            *root*, or is not a regular file.
     """
     text = str(path)
     if len(text) > MAX_PATH_LENGTH:  # resolving a very deep path takes minutes
-        msg = f"{shortened(text)!r} has {len(text):,} characters: a path has at most {MAX_PATH_LENGTH:,}"
+        msg = (
+            f"{shortened(text)!r} is {len(text):,} characters long: a path can have at most "
+            f"{MAX_PATH_LENGTH:,}"
+        )
         raise MediaError(msg)
-    # Checked by the rules of both POSIX and Windows, so that a recipe is equally safe on both.
+    # The path must be safe by the rules of both POSIX and Windows, so that a recipe is equally safe on both.
     pure = (PurePosixPath(text), PureWindowsPath(text))
     if "\0" in text or ":" in text or any(".." in p.parts or p.anchor for p in pure):
-        msg = f"{shortened(text)!r} is not a plain relative path below {root.name!r}"
+        msg = (
+            f"{shortened(text)!r} is not a plain relative path below {root.name!r}: it must not start with a "
+            "slash or contain '..' or ':'"
+        )
         raise MediaError(msg)
     root = root.resolve()
     try:
         file = (root / text).resolve()
         names_folder = text.rpartition("/")[2] in ("", ".")
         inside, exists = file.is_relative_to(root), file.is_file() and not names_folder
-    except (OSError, RuntimeError, ValueError):  # a name that is too long, a cycle of links, a lone surrogate
+    except (OSError, RuntimeError, ValueError):  # the name is too long, or has a lone surrogate; a link cycle
         raise MediaError(_no_file_message(text, root)) from None
     if not inside:
         msg = f"{shortened(text)!r} is outside {root.name!r}"
         raise MediaError(msg)
-    note_read(file)  # even if it is missing: the author may create it later
+    record_read(file)  # even if it is missing, because the author might create it later
     if not exists:
         raise MediaError(_no_file_message(text, root))
     return file
@@ -208,11 +218,12 @@ def _no_file_message(text: str, root: Path) -> str:
 
 def read_below(path: str | Path, root: str | Path, limit: int = MAX_FILE_BYTES) -> bytes:
     """
-    Return the bytes of a file below *root*; *path* can come from an argument.
+    Return the content of a file below *root* as bytes. *path* can come from an argument.
 
     Args:
         path:
-            A relative path without ``..`` and without a drive. Symbolic links must not lead outside *root*.
+            The path of the file, relative to *root*, without ``..`` or a drive. Symbolic links must not lead
+            outside *root*.
 
         root:
             The folder that *path* must stay in, relative to the folder of the calling recipe.
@@ -233,7 +244,7 @@ def read_below(path: str | Path, root: str | Path, limit: int = MAX_FILE_BYTES) 
 
 def read_confined(file: Path, root: Path, path: str | Path, limit: int = MAX_FILE_BYTES) -> bytes:
     """
-    Return the bytes of *file*, the result of `confine` for *root* and *path*.
+    Return the content of *file*, which is the result of `confine` for *path* and *root*.
 
     Raises:
         MediaError: See `read_below`.
@@ -251,8 +262,8 @@ def read_confined(file: Path, root: Path, path: str | Path, limit: int = MAX_FIL
 
 
 def too_large_message(size: int, limit: int) -> str:
-    """Return the error message for *size* bytes that exceed *limit*."""
-    return f"{size:,} B exceeds the {limit:,} B that clients accept: reduce its size first"
+    """Return the error message for content that is larger than *limit*, in bytes."""
+    return f"the size is {size:,} bytes, but the limit is {limit:,} bytes: reduce the size first"
 
 
 def _file_too_large_message(path: str | Path, size: int, limit: int) -> str:
@@ -261,7 +272,7 @@ def _file_too_large_message(path: str | Path, size: int, limit: int) -> str:
 
 @attrs.define
 class _CachedText:
-    """The text of a file, and its parsed form for each set of names that it was filled with."""
+    """The text of a file, and its parsed forms, keyed by the names of the values that fill it."""
 
     path: str
     stamp: Stamp | None
@@ -271,12 +282,12 @@ class _CachedText:
     is_current: bool = True
 
     def is_unchanged(self) -> bool:
-        """Return whether the file has not changed since it was read."""
+        """Check and return whether the file is unchanged since it was read, and store the result."""
         self.is_current = file_stamp(self.path) == self.stamp
         return self.is_current
 
 
-#: The cached files, by the recipe that reads them and the path in its code.
+#: The cached files, keyed by the recipe that reads the file and the path as given in the recipe.
 _TEXTS: Final[dict[tuple[str | None, str], _CachedText]] = {}
 
 
@@ -289,24 +300,25 @@ def parsed_file(recipe: str | None, path: str, names: tuple[str, ...]) -> TextWi
             The file of the calling code; None for code without a file.
 
         path:
-            The text file, below the folder of the recipe.
+            The path of the text file, relative to the folder of the recipe.
 
         names:
-            The names of the values for its placeholders.
+            The names of the placeholders to fill.
 
     Raises:
-        MediaError: If *path* is not a file below that folder, or the file is not UTF-8.
+        MediaError: If *path* is not a file below the recipe's folder, or if the file cannot be read, is
+            larger than 20 MiB, or is not UTF-8.
 
         ValueError: If a name is not in the text, or a mark is misplaced.
     """
     key = recipe, path
     cached = _TEXTS.get(key)
-    if cached is None or not ((cached.is_current and reads_once.is_set()) or cached.is_unchanged()):
+    if cached is None or not ((cached.is_current and trusts_cache.is_set()) or cached.is_unchanged()):
         if len(_TEXTS) >= _MAX_TEXTS:
             _TEXTS.clear()
         cached = _TEXTS[key] = _read_text(folder_of(recipe), path)
-    if files_read.get() is not None:  # the module being imported depends on it
-        note_read(Path(cached.path))
+    if files_read.get() is not None:  # the module that is being imported depends on the file
+        record_read(Path(cached.path))
     if (parsed := cached.by_names.get(names)) is None:
         parsed = TextWithPlaceholders.parse(cached.text, names, path, cached.first_line)
         cached.by_names[names] = parsed
@@ -315,7 +327,7 @@ def parsed_file(recipe: str | None, path: str, names: tuple[str, ...]) -> TextWi
 
 
 def parsed_file_below(root: Path, path: str | Path, names: tuple[str, ...]) -> TextWithPlaceholders:
-    """Return the parsed content of a text file below *root*; *path* can come from an argument."""
+    """Return the parsed content of a text file below *root*. *path* can come from an argument."""
     file, label = _read_text(root, path), shortened(str(path))
     parsed = TextWithPlaceholders.parse(file.text, names, label, file.first_line)
     _note_text(label, file, names)
@@ -323,16 +335,16 @@ def parsed_file_below(root: Path, path: str | Path, names: tuple[str, ...]) -> T
 
 
 def _note_text(path: str, file: "_CachedText", names: tuple[str, ...]) -> None:
-    """Record that the code three frames above fills the text of *file*, if `texts_read` is set."""
-    if (texts := texts_read.get()) is not None:
+    """If `filled_text_files` is set, record that the code three frames above fills the text of *file*."""
+    if (texts := filled_text_files.get()) is not None:
         frame = sys._getframe(3)  # noqa: SLF001 (as above)
         recipe = frame.f_globals.get("__file__") or "", frame.f_lineno
-        texts.append(TextRead(recipe, path, file.text, file.first_line, names))
+        texts.append(FilledTextFile(recipe, path, file.text, file.first_line, names))
 
 
 def text_below(root: Path, path: str | Path) -> tuple[str, int]:
     """
-    Return the text of a file below *root* without front matter, and the number of its first line.
+    Return the text of a file below *root* without front matter, and the number of the text's first line.
 
     Raises:
         MediaError: See `parsed_file`.
@@ -342,7 +354,7 @@ def text_below(root: Path, path: str | Path) -> tuple[str, int]:
 
 
 def mark_texts_stale() -> None:
-    """Mark all cached files as stale, so that each is checked for changes on its next use."""
+    """Mark all cached files as stale, so that each is checked for changes when it is next used."""
     for cached in tuple(_TEXTS.values()):
         cached.is_current = False
 
@@ -354,28 +366,28 @@ def cached_text_paths() -> set[str]:
 
 def _read_text(root: Path, path: str | Path) -> _CachedText:
     file = confine(path, root)
-    stamp = file_stamp(str(file))  # before reading, so that a concurrent change is detected on next use
+    stamp = file_stamp(str(file))  # before reading, so that a concurrent change is detected on the next use
     text = decoded_text(read_confined(file, root, path), str(path))
     _, body, first_line = split_front_matter(text)
     return _CachedText(str(file), stamp, body, first_line)
 
 
 def decoded_text(data: bytes, path: str) -> str:
-    """Return the text of a file with LF line endings. Raises MediaError if it is not UTF-8."""
+    """Decode the content of a file, converting line endings to LF. Raises MediaError if it is not UTF-8."""
     try:
         return LINE_END.sub("\n", data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        msg = f"{shortened(path)!r} is not UTF-8 at byte {error.start + 1:,}: save it as UTF-8"
+        msg = f"{shortened(path)!r} is not valid UTF-8 at byte {error.start + 1:,}: save it as UTF-8"
         raise MediaError(msg) from None
 
 
-#: A line of a top-level key, or its indented or listed values. A possessive quantifier keeps the time linear.
+#: The first line of a property: a top-level key. A possessive quantifier keeps the time linear.
 _PROPERTY: Final = r"[\"']?[^\W\d][\w .-]*+[\"']?[ \t]*:.*\n"
 
 _BLANK_OR_COMMENT: Final = r"[ \t]*(?:#.*)?\n"
 
-#: A block between two lines of hyphens is front matter only if its first line, after blank lines and
-#: comments, is a property.
+#: The lines of front matter. A block between two lines of hyphens is front matter only if it is empty or its
+#: first line, after blank lines and comments, is a property.
 _LINES: Final = rf"(?:(?:{_BLANK_OR_COMMENT})*{_PROPERTY}(?:{_PROPERTY}|(?:[ \t#-].*|)\n)*?)?"
 _FRONT_MATTER: Final = re.compile(rf"\A---[ \t]*\n({_LINES})---[ \t]*(?:\n|\Z)")
 
@@ -384,11 +396,11 @@ _BLANK_LINES: Final = re.compile(r"\A(?:[ \t]*\n)+")
 
 def split_front_matter(text: str) -> tuple[str, str, int]:
     """
-    Split the text of a Markdown file with LF line endings.
+    Split the text of a Markdown file, whose line endings must be LF, into front matter and body.
 
     Returns:
-        The front matter between the hyphens, or ``""``; the text after it, without blank lines at both ends;
-        and the number of that text's first line in the file.
+        The front matter between the lines of hyphens, or ``""``; the body, without blank lines at either end;
+        and the number of the body's first line in the file.
     """
     match = _FRONT_MATTER.match(text)
     rest = text[match.end() :] if match else text

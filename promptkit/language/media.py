@@ -1,4 +1,4 @@
-"""Images, audio and icons: checks of type, size and completeness, and conversion of figures to images."""
+"""Images, audio and icons; checks of their types, sizes and completeness; and rendering of figures."""
 
 from functools import cached_property
 from pathlib import Path
@@ -17,8 +17,8 @@ from promptkit.language.files import (
 )
 from promptkit.language.validation import checked_sizes, checked_theme, checked_uri, optional_text
 
-#: Types that the models of today's clients accept. Any other type can make every later turn of a client's
-#: session fail, so it is rejected here, where the author can fix it.
+#: Types that the models of current clients accept. Other types are rejected here, where the author can fix
+#: the problem, because they can make every later turn of a client's session fail.
 IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 AUDIO_TYPES: Final = frozenset(
     {"audio/wav", "audio/mpeg", "audio/ogg", "audio/flac", "audio/mp4", "audio/aac"}
@@ -28,10 +28,10 @@ AUDIO_TYPES: Final = frozenset(
 MAX_IMAGE_BYTES: Final = 5 * 1024 * 1024 // 4 * 3
 MAX_AUDIO_BYTES: Final = MAX_FILE_BYTES
 
-#: The longest side in pixels. The same API rejects larger images, and then every later turn as well.
+#: The longest allowed side in pixels. The same API rejects larger images, and then every later turn as well.
 MAX_IMAGE_SIDE: Final = 8000
 
-#: Registered names of MIME types, by other names that authors or the detection library use.
+#: Registered names of MIME types, keyed by the other names that authors or the detection library use.
 _CANONICAL: Final = {
     "image/jpg": "image/jpeg",
     "audio/x-wav": "audio/wav",
@@ -45,24 +45,24 @@ _CANONICAL: Final = {
 }
 
 
-class _ShowsPng(Protocol):
-    """An object with the method that notebooks call, such as a PIL image."""
+class _SupportsReprPng(Protocol):
+    """An object with the method that notebooks call to display it, such as a PIL image."""
 
     def _repr_png_(self) -> bytes | None: ...
 
 
-class _SavesFigure(Protocol):
-    """A figure from matplotlib, or from a library based on it."""
+class _SupportsSavefig(Protocol):
+    """A figure of matplotlib, or of a library that is based on it."""
 
     def savefig(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
 #: An object that can be rendered as PNG.
-Showable: TypeAlias = _ShowsPng | _SavesFigure
+Renderable: TypeAlias = _SupportsReprPng | _SupportsSavefig
 
 
 def render_png(value: Any) -> bytes | None:
-    """Return *value* as PNG if it has ``_repr_png_`` or ``savefig``, otherwise None."""
+    """Render *value* as PNG if it has ``_repr_png_`` or ``savefig``; otherwise return None."""
     if isinstance(value, type):
         return None
     if callable(show := getattr(value, "_repr_png_", None)):
@@ -77,7 +77,7 @@ def render_png(value: Any) -> bytes | None:
     return None
 
 
-def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
+def _convert_to_bytes(value: bytes | bytearray | memoryview | Renderable) -> bytes:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     if isinstance(value, str | Path):
@@ -85,7 +85,10 @@ def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
         raise TypeError(msg)
     if (png := render_png(value)) is not None:
         return png
-    msg = f"expected bytes, or for an Image an object that can be rendered as PNG, not {type(value).__name__}"
+    msg = (
+        "expected bytes (or, for an Image, an object that can be rendered as PNG), not "
+        f"{type(value).__name__}"
+    )
     raise TypeError(msg)
 
 
@@ -96,7 +99,7 @@ class Media(Content):
     _types: ClassVar[frozenset[str]]
     _limit: ClassVar[int]
 
-    data: bytes = attrs.field(converter=_media)
+    data: bytes = attrs.field(converter=_convert_to_bytes)
     mime_type: str | None = attrs.field(default=None, validator=optional_text)
 
     def __attrs_post_init__(self) -> None:
@@ -123,18 +126,19 @@ class Media(Content):
         **annotations: Unpack[Annotations],
     ) -> Self:
         """
-        Read a file, relative to the folder of the calling recipe.
+        Create an image or audio from a file.
 
         Args:
             path:
-                The file. If any part of it comes from an argument, *root* is required for safety.
+                The path of the file, relative to the folder of the calling recipe. If any part of it comes
+                from an argument, *root* is required for safety.
 
             mime_type:
-                The expected MIME type. The default is detected from the bytes.
+                The expected MIME type. By default, it is detected from the bytes.
 
             root:
-                The folder that *path* must stay in, relative to the recipe's folder. Always give it when any
-                part of *path* comes from a client.
+                The folder that *path* must stay in, relative to the recipe's folder. If it is given, *path*
+                is relative to it. Always give it if any part of *path* comes from a client.
 
             **annotations:
                 The ``audience``, ``priority`` and ``last_modified`` of `Content`.
@@ -170,18 +174,19 @@ class Image(Media):
     """
     An image: PNG, JPEG, GIF or WebP. It also accepts the keyword arguments of `Content`.
 
-    The limits are 3,932,160 bytes (5 MiB in base64) and 8,000 pixels a side.
+    An image can be at most 3,932,160 bytes long (5 MiB in base64) and have at most 8,000 pixels per side.
 
     Args:
         data:
             The bytes of the whole file, or an object that can be rendered as PNG (a matplotlib
-            figure, a PIL image). A string is never opened as a file: see `from_path`.
+            figure, a PIL image). A string is never opened as a file: use `from_path` instead.
 
         mime_type:
-            The expected MIME type. The default is detected from the bytes.
+            The expected MIME type. By default, it is detected from the bytes.
 
     Raises:
-        TypeError: If *data* is neither bytes nor an image, or another argument has the wrong type.
+        TypeError: If *data* is neither bytes nor an object that can be rendered as PNG, or another argument
+            has the wrong type.
 
         MediaError: If the bytes are empty, damaged or too large, have a format that clients
             reject, or are not of type *mime_type*.
@@ -209,7 +214,7 @@ class Audio(Media):
             The bytes of the whole file.
 
         mime_type:
-            The expected MIME type. The default is detected from the bytes.
+            The expected MIME type. By default, it is detected from the bytes.
 
     Raises:
         TypeError: If *data* is not bytes, or another argument has the wrong type.
@@ -234,17 +239,17 @@ class Icon:
 
     Args:
         src:
-            The icon's URI: ``https:`` or ``data:``.
+            The icon's URI, usually with the scheme ``https:`` or ``data:``.
 
         mime_type:
             The MIME type; None to rely on the response from *src*.
 
         sizes:
-            One or more sizes that the icon suits: width and height in pixels, as in ``"48x48"``, or
-            ``"any"``.
+            One or more sizes at which the icon can be used: a width and a height in pixels, as in
+            ``"48x48"``, or ``"any"``.
 
         theme:
-            The background that the icon suits: ``"light"`` or ``"dark"``; None for both.
+            The theme for which the icon is designed: ``"light"`` or ``"dark"``; None for both.
 
     Raises:
         TypeError: If *src* or *mime_type* is not a string.
@@ -263,7 +268,7 @@ class Icon:
 
 
 def sniff(data: bytes) -> str | None:
-    """Detect the MIME type of *data* from its first bytes; return None if it is unknown."""
+    """Detect the MIME type of *data* from its first bytes. Return None if it is unknown."""
     import filetype  # type: ignore[import-untyped]  # imported on first use
 
     mime: str | None = filetype.guess_mime(data)
@@ -271,13 +276,13 @@ def sniff(data: bytes) -> str | None:
 
 
 def canonical_type(mime_type: str) -> str:
-    """Return the registered name of a MIME type, without parameters."""
+    """Return the registered name for a MIME type, without parameters."""
     name = mime_type.partition(";")[0].strip().lower()
     return _CANONICAL.get(name, name)
 
 
 def summary(mime_type: str, data: bytes) -> str:
-    """Return a transcript's placeholder for bytes: ``<image/png 20 kB sha256:0a1b2c3d>``."""
+    """Return the text that represents bytes in a transcript: ``<image/png 20 kB sha256:0a1b2c3d>``."""
     from hashlib import sha256
 
     return f"<{mime_type} {human_size(len(data))} sha256:{sha256(data).hexdigest()[:8]}>"
@@ -288,8 +293,8 @@ def checked_type(data: bytes, declared: str | None, accepted: frozenset[str], li
     Return the MIME type of *data*, the content of a file, if clients accept it.
 
     Raises:
-        UnsendableMediaError: If *data* is empty, damaged or longer than *limit* bytes, or its type is not
-            among the *accepted* types, or is not the *declared* type.
+        UnsendableMediaError: If *data* is empty, damaged or longer than *limit* bytes, or if its type is not
+            one of the *accepted* types or differs from the *declared* type.
     """
     if not data:
         msg = "the data is empty: pass the bytes of the whole file"
@@ -300,18 +305,19 @@ def checked_type(data: bytes, declared: str | None, accepted: frozenset[str], li
     if detected not in accepted:
         types = ", ".join(sorted(accepted))
         msg = (
-            f"the bytes are {detected or 'not in a known format'}; clients accept {types}: convert them first"
+            f"the bytes are {detected or 'not in a known format'}, but clients accept only {types}: convert "
+            "them first"
         )
         raise UnsendableMediaError(msg)
     if declared is not None and canonical_type(declared) != detected:
         msg = f"the bytes are {detected}, not {declared}: omit the type, or correct it"
         raise UnsendableMediaError(msg)
     if detected in IMAGE_TYPES:
-        _check_picture(data, detected)
+        _check_image(data, detected)
     return detected
 
 
-def _check_picture(data: bytes, mime_type: str) -> None:
+def _check_image(data: bytes, mime_type: str) -> None:
     """
     Raise UnsendableMediaError unless an image is complete and its width and height are within the limit.
     """
@@ -321,7 +327,7 @@ def _check_picture(data: bytes, mime_type: str) -> None:
 
     try:
         sides = imagesize.get(BytesIO(data))
-    except Exception as error:  # noqa: BLE001 (a parser of untrusted bytes can fail in any way)
+    except Exception as error:  # noqa: BLE001 (parsing untrusted bytes can raise anything)
         msg = f"the image is damaged ({error}): save it again"
         raise UnsendableMediaError(msg) from None
     if min(sides) < 1 or not _has_end(data, mime_type):
@@ -330,13 +336,13 @@ def _check_picture(data: bytes, mime_type: str) -> None:
     if max(sides) > MAX_IMAGE_SIDE:
         width, height = sides
         msg = (
-            f"{width:,} by {height:,} pixels: clients accept at most {MAX_IMAGE_SIDE:,} per side: "
-            "scale it down first"
+            f"the image has {width:,} by {height:,} pixels, but clients accept at most {MAX_IMAGE_SIDE:,} "
+            "per side: scale it down first"
         )
         raise UnsendableMediaError(msg)
 
 
-#: The end markers of images. Other data can follow them in the file.
+#: The markers at the end of an image. Other data can follow them in the file.
 _END_MARKERS: Final = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9", "image/gif": b"\0;"}
 
 

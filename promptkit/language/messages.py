@@ -4,9 +4,9 @@
 `promptkit.language.turns` creates workflows, and `promptkit.language.results` converts the results of prompts
 to workflows.
 
-The position of a cache point is the index of a message and an offset into its text, as in
-`Workflow.cache_points`. While more parts may follow, a point after a text has the offset at which the next
-part would start; once everything is joined, such a point moves to the end of the text.
+The position of a cache point consists of the index of a message and an offset into its text, as in
+`Workflow.cache_points`. While more parts can follow, a cache point after text has the offset at which the
+next part would start. After all parts have been joined, such a cache point moves to the end of the text.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,26 +18,26 @@ import attrs
 
 from promptkit.language.blocks import to_block
 from promptkit.language.bounds import read_all
-from promptkit.language.content import Content, note_repr
-from promptkit.language.media import Showable
+from promptkit.language.content import Content, record_repr
+from promptkit.language.media import Renderable
 from promptkit.language.text import Text
 from promptkit.language.validation import Role, checked_role, describe
 
-#: Values that ``+`` joins with a message or a workflow. Text and content become user turns, and None is
-#: ignored.
+#: Values that can be joined to a message or a workflow with ``+``. Text and content become user turns, and
+#: None is ignored.
 Joinable: TypeAlias = "str | Content | Message | Workflow | None"
 
 CachePosition: TypeAlias = tuple[int, int]
 
-#: The message index of the system part.
+#: The index that represents the system part in the position of a cache point.
 SYSTEM: Final = -1
 
-#: The length of the blank line between joined strings.
+#: The length of the blank line that separates joined strings.
 GAP: Final = len("\n\n")
 
 
 def _system_part(text: str | Text | None) -> Text | None:
-    """Return *text* as a system part, or None if it is empty. Raises TypeError if it is not text."""
+    """Convert *text* to a system part, or to None if it is blank. Raises TypeError if it is not text."""
     if text is None or isinstance(text, str | Text):
         block = to_block(text)
         return block if isinstance(block, Text) else None
@@ -47,7 +47,7 @@ def _system_part(text: str | Text | None) -> Text | None:
 
 def system_text(*parts: Text | None) -> Text | None:
     """
-    Return the joined *parts*, with blank lines between them; None if all are None.
+    Join *parts* with blank lines between them. Return None if all are None.
 
     Raises ValueError if the annotations of the parts differ.
     """
@@ -55,10 +55,10 @@ def system_text(*parts: Text | None) -> Text | None:
     return reduce(add, texts) if texts else None
 
 
-def _block(content: str | Content | Showable) -> Content:
+def _block(content: str | Content | Renderable) -> Content:
     block = to_block(content)
     if block is None:
-        msg = "a message needs a content block: the content is empty"
+        msg = "the content of a message is empty: pass text or other content"
         raise ValueError(msg)
     return block
 
@@ -68,8 +68,8 @@ class Message:
     """
     A content block with a role.
 
-    ``+`` joins a message with messages, workflows, content and strings into a `Workflow`. A message equals a
-    workflow that contains only this message, so that ``workflow[1] == assistant("...")`` can be true.
+    ``+`` joins a message and another message, a workflow, content or a string into a `Workflow`. A message is
+    equal to a workflow that contains only that message, so ``workflow[1] == assistant("...")`` can be true.
 
     Args:
         role:
@@ -100,7 +100,7 @@ class Message:
             return item in self.content
         if isinstance(item, Content):
             return item == self.content
-        msg = f"a message contains text or content, not {describe(item)}"
+        msg = f"a message can be searched only for text or content, not for {describe(item)}"
         raise TypeError(msg)
 
     def __eq__(self, other: object) -> bool:
@@ -120,7 +120,7 @@ class Message:
         _raise_format_error(self)
 
     def __repr__(self) -> str:
-        return note_repr(f"Message({self.role!r}, {self.content!r})")
+        return record_repr(f"Message({self.role!r}, {self.content!r})")
 
     def __add__(self, other: Joinable) -> "Workflow":
         return make_workflow((self,)) + other
@@ -129,7 +129,7 @@ class Message:
         return other + make_workflow((self,))
 
 
-def _messages(messages: Iterable[Message]) -> tuple[Message, ...]:
+def _checked_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
     if not isinstance(messages, Iterable):
         msg = f"Workflow() takes a list of messages, not {describe(messages)}: create it with user(...)"
         raise TypeError(msg)
@@ -149,28 +149,29 @@ class Workflow(Sequence[Message]):
     """
     A sequence of messages: the result of rendering a prompt.
 
-    A workflow compares by value, iterates over its messages and slices like a tuple; ``str()`` returns a
-    transcript. ``in`` finds a string within the texts, a content block, a message, or a workflow as
-    consecutive messages. ``+`` joins a workflow with workflows, messages, content and strings; strings and
-    content become user turns, None is ignored, and system parts are joined with a blank line between them.
+    Workflows are compared by value, can be iterated over, and can be sliced like a tuple. ``str()`` returns a
+    transcript. ``in`` searches for a string within the texts, for a content block, for a message, or for
+    another workflow's messages in a row. ``+`` joins a workflow and another workflow, a message, content or a
+    string: strings and content become user turns, None is ignored, and system parts are joined with a blank
+    line between them.
 
     Args:
         messages:
-            The `Message` values.
+            The messages.
 
         system:
-            The system part, as returned by `system`; None if there is none. Slices have no system part. MCP
-            has no system role: clients receive the system part as a first message with the role ``"user"``.
+            The system part, which is text; None if there is none. Slices have no system part. MCP has no
+            system role: clients receive the system part as the first message, with the role ``"user"``.
 
     Attributes:
         answer:
-            The type of the answer, from ``answer=`` of the prompt; None if not declared. The type is ignored
-            in comparisons, and is None in sums and slices.
+            The type of the answer, as declared with the prompt's ``answer=``; None if not declared. It is
+            ignored in comparisons, and is None in sums and slices.
 
         cache_points:
             The position of each `cache_point`: the index of a message and an offset into its text. Offset 0
-            is before that message and after everything that precedes it; index -1 is the system part.
-            Cache points are ignored in comparisons and transcripts, and slices have none.
+            means before that message and after everything that precedes it. Index -1 means the system part.
+            Cache points are ignored in comparisons and transcripts. Slices do not have them.
 
     Raises:
         TypeError: If *messages* is not iterable, if an item is not a `Message`, or if *system* is not
@@ -180,7 +181,7 @@ class Workflow(Sequence[Message]):
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
     """
 
-    messages: tuple[Message, ...] = attrs.field(default=(), converter=_messages)
+    messages: tuple[Message, ...] = attrs.field(default=(), converter=_checked_messages)
     system: Text | None = attrs.field(default=None, converter=_system_part)
     answer: Any = attrs.field(default=None, init=False)
     cache_points: tuple[CachePosition, ...] = attrs.field(default=(), init=False)
@@ -188,30 +189,31 @@ class Workflow(Sequence[Message]):
     @classmethod
     def from_messages(cls, messages: Iterable[Any]) -> "Workflow":
         """
-        Convert the messages of another library.
+        Create a workflow from the messages of another library.
 
-        Each part becomes a separate message, except for blank text, which is omitted. System messages become
-        the system part, and a vendor's cache marker becomes a cache point. Nothing is downloaded: images and
-        documents must be in the messages, as base64 or ``data:`` URIs.
+        Each part of a message becomes a separate message, except for blank text, which is omitted. System
+        messages become the system part, and a vendor's cache markers become cache points. Nothing is
+        downloaded: the messages must contain images and documents as base64 or ``data:`` URIs.
 
         Args:
             messages:
-                Dictionaries with ``role`` and ``content``, as in requests to OpenAI and Anthropic; a
-                ``PromptMessage`` of the official SDK, a ``Message`` of fastmcp, or messages of LangChain.
+                Dictionaries with ``role`` and ``content``, as in requests to OpenAI and Anthropic, or message
+                objects: a ``PromptMessage`` of the official SDK, a ``Message`` of fastmcp, or messages of
+                LangChain.
 
         Returns:
-            The workflow. For a vendor's request, it is the workflow that `promptkit.exports` would convert to
-            these messages.
+            The workflow. If the messages come from a request to a vendor, `promptkit.exports` would convert
+            the workflow back to these messages.
 
         Raises:
             TypeError: If *messages* is not a list of such messages.
 
             ValueError: If a message has a role or a part that a workflow cannot represent, such as a tool
-                call; the error contains its position.
+                call; the error contains the position of the message.
 
             MediaError: If an image or audio cannot be sent.
         """
-        from promptkit.language.foreign_messages import read_message  # few prompts need it
+        from promptkit.language.foreign_messages import convert_message  # few prompts need it
 
         if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
             msg = f"Workflow.from_messages() takes a list of messages, not {describe(messages)}"
@@ -220,14 +222,17 @@ class Workflow(Sequence[Message]):
         systems: list[Text] = []
         points: list[CachePosition] = []
         for number, message in enumerate(read_all(messages, "Workflow.from_messages(...) got "), 1):
-            role, parts = read_message(message, f"message {number}")
+            role, parts = convert_message(message, f"message {number}")
             for content, is_cached in parts:
                 if role != "system":
-                    turns.append(message_of(role, content))
+                    turns.append(make_message(role, content))
                 elif isinstance(content, Text):
                     systems.append(content)
                 else:
-                    msg = f"message {number} is a system message with {describe(content)}: pass only text"
+                    msg = (
+                        f"message {number} is a system message with {describe(content)}: system messages can "
+                        "contain only text"
+                    )
                     raise ValueError(msg)
                 if is_cached:
                     point = (SYSTEM, end_of_system(systems)) if role == "system" else (len(turns), 0)
@@ -237,18 +242,20 @@ class Workflow(Sequence[Message]):
 
     @property
     def sent(self) -> tuple[Message, ...]:
-        """The messages as MCP sends them: the system part comes first, with the role ``"user"``."""
-        return self._messages_after("user")
+        """The messages as they are sent with MCP: the system part comes first, with the role ``"user"``."""
+        return self._with_system("user")
 
     @property
     def shown(self) -> tuple[Message, ...]:
         """
-        The messages as a transcript shows them: the system part comes first, with the role ``"system"``.
-        """
-        return self._messages_after("system")
+        The messages as they are shown in a transcript.
 
-    def _messages_after(self, role: Role | Literal["system"]) -> tuple[Message, ...]:
-        return self.messages if self.system is None else (message_of(role, self.system), *self.messages)
+        The system part comes first, with the role ``"system"``.
+        """
+        return self._with_system("system")
+
+    def _with_system(self, role: Role | Literal["system"]) -> tuple[Message, ...]:
+        return self.messages if self.system is None else (make_message(role, self.system), *self.messages)
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -267,7 +274,7 @@ class Workflow(Sequence[Message]):
 
     @property
     def text(self) -> str:
-        """All text without roles, the system part first, with blank lines between messages."""
+        """All text without roles, with blank lines between messages. The system part comes first."""
         return "\n\n".join(filter(None, (message.text for message in self.sent)))
 
     def __contains__(self, item: object) -> bool:
@@ -276,12 +283,12 @@ class Workflow(Sequence[Message]):
             has_run = any(self.messages[end - len(item.messages) : end] == item.messages for end in ends)
             return has_run and item.system in (None, self.system)
         is_in_system = (
-            self.system is not None and not isinstance(item, Message) and _matches(self.sent[0], item)
+            self.system is not None and not isinstance(item, Message) and _contains(self.sent[0], item)
         )
-        return is_in_system or any(_matches(message, item) for message in self.messages)
+        return is_in_system or any(_contains(message, item) for message in self.messages)
 
     def __eq__(self, other: object) -> bool:
-        # Python calls Message.__eq__ to compare with a message.
+        # If the other operand is a message, Python calls `Message.__eq__`.
         if not isinstance(other, Workflow):
             return NotImplemented
         return self.messages == other.messages and self.system == other.system
@@ -299,7 +306,7 @@ class Workflow(Sequence[Message]):
 
     def __repr__(self) -> str:
         system = "" if self.system is None else f", system={self.system!r}"
-        return note_repr(f"Workflow([{', '.join(map(repr, self.messages))}]{system})")
+        return record_repr(f"Workflow([{', '.join(map(repr, self.messages))}]{system})")
 
     def __add__(self, other: Joinable) -> "Workflow":
         tail = other if isinstance(other, Workflow) else _to_workflow(other)
@@ -309,7 +316,7 @@ class Workflow(Sequence[Message]):
         return NotImplemented if (head := _to_workflow(other)) is None else _sum(head, self)
 
 
-def _matches(message: Message, item: object) -> bool:
+def _contains(message: Message, item: object) -> bool:
     return message == item if isinstance(item, Message | Workflow) else item in message
 
 
@@ -337,7 +344,7 @@ def make_workflow(
     return workflow
 
 
-def message_of(role: Role | Literal["system"], content: Content) -> Message:
+def make_message(role: Role | Literal["system"], content: Content) -> Message:
     """Create a message without checks, for speed."""
     message = _new(Message)
     _set_role(message, role)
@@ -347,7 +354,7 @@ def message_of(role: Role | Literal["system"], content: Content) -> Message:
 
 _new: Final = object.__new__
 
-#: Setters for the fields of new instances of these frozen classes.
+#: Setters for the fields of new instances, because the classes are frozen.
 _set_role, _set_content = (vars(Message)[name].__set__ for name in ("role", "content"))
 _set_messages, _set_system, _set_answer, _set_cache_points = (
     vars(Workflow)[name].__set__ for name in ("messages", "system", "answer", "cache_points")
@@ -355,7 +362,7 @@ _set_messages, _set_system, _set_answer, _set_cache_points = (
 
 
 def end_of_system(texts: Iterable[Text]) -> int:
-    """Return the offset at which the next part would start, after the *texts* of a system part."""
+    """Return the offset at which the next text would start if it followed *texts* in a system part."""
     return sum(len(text.text) + GAP for text in texts)
 
 
@@ -363,20 +370,20 @@ def shift_points(
     points: Iterable[CachePosition], system: Text | None, messages: int = 0, systems: Iterable[Text] = ()
 ) -> Iterator[CachePosition]:
     """
-    Yield the points of a workflow, shifted by the content before it.
+    Yield a workflow's cache points, shifted by the content that precedes the workflow.
 
     Args:
         points:
-            The positions in the workflow.
+            The positions of the cache points in the workflow.
 
         system:
             The workflow's system part.
 
         messages:
-            The number of messages before the workflow.
+            The number of messages that precede the workflow.
 
         systems:
-            The system parts before the workflow's.
+            The system parts that precede the workflow's system part.
     """
     start = end_of_system(systems)
     for message, offset in points:
@@ -390,9 +397,9 @@ def shift_points(
 
 def resolve_points(points: Iterable[CachePosition], system: Text | None) -> tuple[CachePosition, ...]:
     """
-    Return the points of joined content, sorted.
+    Return the final cache points of joined content, sorted.
 
-    Points beyond the end of *system*, the joined system part, move to its end.
+    Cache points beyond the end of *system*, the joined system part, move to its end.
     """
     end = 0 if system is None else len(system.text)
     positions = {(message, min(offset, end) if message == SYSTEM else offset) for message, offset in points}
@@ -400,14 +407,14 @@ def resolve_points(points: Iterable[CachePosition], system: Text | None) -> tupl
 
 
 def _to_workflow(value: Any) -> Workflow | None:
-    """Return an operand of ``+`` as a workflow, or None if it cannot be joined."""
+    """Convert an operand of ``+`` to a workflow. Return None if it cannot be joined."""
     if isinstance(value, Workflow):
         return value
     if isinstance(value, Message):
         return make_workflow((value,))
     if value is None or isinstance(value, str | Content):
         block = to_block(value)
-        return make_workflow(() if block is None else (message_of("user", block),))
+        return make_workflow(() if block is None else (make_message("user", block),))
     return None
 
 

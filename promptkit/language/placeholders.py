@@ -1,7 +1,7 @@
 """
-Text with placeholders and optional lines, indentation of inserted text, and detection of unfilled syntax.
+Text with placeholders and optional lines: parsing, filling, and detection of template syntax left unfilled.
 
-Text is parsed once and filled many times. Inserted values are never parsed.
+Text is parsed once and can be filled many times. Inserted values are never parsed.
 """
 
 import re
@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from promptkit.errors.suggestions import is_misspelt
 
-#: A placeholder, ``{{name}}`` or ``{{name?}}``, or a mark, ``{{#name}}``, ``{{^name}}`` or ``{{/name}}``.
+#: A placeholder (``{{name}}`` or ``{{name?}}``) or a mark (``{{#name}}``, ``{{^name}}`` or ``{{/name}}``).
 #: Possessive quantifiers keep the time linear.
 TAG: Final = re.compile(r"\{\{[ \t]*+([#^/]?)[ \t]*+([^\W\d]\w*+)[ \t]*+(\??)[ \t]*+\}\}")
 
@@ -21,25 +21,25 @@ _LEADING_BLANK_LINES: Final = re.compile(r"(?:[ \t]*\r?\n)+")
 #: The line endings of Markdown.
 LINE_END: Final = re.compile(r"\r\n?|\n")
 
-#: The indentation of a line, including list and quotation markers.
+#: The indentation of a line, including the markers of lists and quotations.
 _INDENTATION: Final = re.compile(r"[ \t]*(?:(?:[-*+>]|\d{1,9}[.)])[ \t]+)*")
 
 #: The hint for a mark that is not alone on its line.
 _SHARED_LINE: Final = (
-    "move it to another line; for an optional part of a line, insert the part as a value, which can be ''"
+    "move it to a separate line; to make part of a line optional, insert the part as a value, which can be ''"
 )
 
-#: Returns the text to insert for a name.
+#: A function that returns the text to insert for a name.
 _TextOf: TypeAlias = Callable[[str], str]
 
 
 class MarkError(ValueError):
     """
-    A mark such as ``{{#name}}`` that is not alone on its line, or has no counterpart.
+    Raised if a mark such as ``{{#name}}`` is not alone on its line, or has no counterpart.
 
     Args:
         label:
-            The name of the text.
+            The name of the text, to be shown in the message.
 
         problem:
             The problem with the mark.
@@ -48,7 +48,7 @@ class MarkError(ValueError):
             How to fix the problem.
 
         line:
-            The line in the text, counted from 1.
+            The number of the line with the mark, starting at 1.
     """
 
     def __init__(self, label: str, problem: str, hint: str, line: int) -> None:
@@ -62,16 +62,16 @@ class _Line(Struct, frozen=True):
 
     Args:
         before:
-            The text before each placeholder.
+            For each placeholder, the text between it and the previous one.
 
         names:
             The names of the placeholders.
 
         optional:
-            The names written with ``?``. The line is omitted if one of their values is absent.
+            The names that are written with ``?``. The line is omitted if any of their values is absent.
 
         suffix:
-            The rest of the line, with its end.
+            The text after the last placeholder, including the line ending.
     """
 
     before: tuple[str, ...]
@@ -80,7 +80,7 @@ class _Line(Struct, frozen=True):
     suffix: str
 
     def filled(self, text_of: _TextOf) -> str:
-        """Return the filled line."""
+        """Return the line with its placeholders filled."""
         line = ""
         for before, name in zip(self.before, self.names, strict=True):
             line = append_indented(line + before, text_of(name))
@@ -89,7 +89,7 @@ class _Line(Struct, frozen=True):
 
 class _Mark(Struct):
     """
-    The line of a mark.
+    A line that consists of a mark.
 
     Args:
         sign:
@@ -102,7 +102,7 @@ class _Mark(Struct):
             The number of the line.
 
         end:
-            The index of the piece after the closing mark; for a closing mark itself, 0.
+            For an opening mark, the index of the piece after its closing mark; 0 for a closing mark.
     """
 
     sign: str
@@ -114,21 +114,21 @@ class _Mark(Struct):
         return f"{{{{{self.sign}{self.name}}}}}"
 
     def skips(self, values: Mapping[str, Any]) -> bool:
-        """Return whether the lines after the mark are omitted."""
+        """Return whether the lines between the mark and its closing mark are omitted."""
         return self.sign != "/" and is_present(values[self.name]) is (self.sign == "^")
 
 
 class Insertion(Struct, frozen=True):
     """
-    One occurrence of a placeholder in text.
+    An occurrence of a placeholder in text.
 
     Args:
         name:
             The placeholder's name.
 
         present:
-            The names whose values are present whenever the placeholder is filled: the names of the
-            ``{{#name}}`` marks around it, and the names with ``?`` on its line.
+            The names whose values are always present when the placeholder is filled: the names of the
+            ``{{#name}}`` marks around it, and the names that are written with ``?`` on its line.
     """
 
     name: str
@@ -158,18 +158,18 @@ class TextWithPlaceholders(Struct, frozen=True):
                 The text.
 
             names:
-                The names of the values. Other names in braces are literal text.
+                The names of the values. Any other names in braces are literal text.
 
             label:
                 The name of the text in error messages.
 
             first_line:
-                The number of the first line.
+                The number of the text's first line.
 
         Raises:
-            MarkError: If a mark of one of *names* is not alone on its line, or has no counterpart.
+            MarkError: If a mark with one of *names* is not alone on its line, or has no counterpart.
 
-            ValueError: If *names* has a name that is not in the text; the message lists the placeholders.
+            ValueError: If one of *names* is not in the text; the message lists the placeholders.
         """
         names, placeholders = dict.fromkeys(names), dict.fromkeys(placeholders_in(text))
         if unknown := [name for name in names if name not in placeholders]:
@@ -196,7 +196,7 @@ class TextWithPlaceholders(Struct, frozen=True):
         return cls([*pieces, text[end:]] if end < len(text) else pieces)
 
     def with_literals(self, convert: Callable[[str], str]) -> "TextWithPlaceholders":
-        """Return a copy in which *convert* has converted the literal parts."""
+        """Return a copy in which *convert* has been applied to all literal parts."""
         return TextWithPlaceholders(
             [
                 convert(piece)
@@ -224,18 +224,18 @@ class TextWithPlaceholders(Struct, frozen=True):
 
     def filled(self, values: Mapping[str, Any], text_of: _TextOf) -> str:
         """
-        Return the text with its placeholders filled, and without the lines that are omitted.
+        Return the text with its placeholders filled, and without the lines that must be omitted.
 
-        Where lines are omitted between blank lines, one blank line remains; at the start and end of the text,
-        no blank line remains. Further lines of an inserted text are indented like the line of its
-        placeholder.
+        If lines between blank lines are omitted, one blank line remains; at the start or end of the text, no
+        blank line remains. All lines of an inserted text after the first are indented like its placeholder's
+        line.
 
         Args:
             values:
                 The value for each name.
 
             text_of:
-                Returns the text to insert for a name. It is only called for lines that are kept.
+                Returns the text to insert for a name. It is called only for lines that are kept.
         """
         lines, position = _Lines(), 0
         while position < len(self.pieces):
@@ -254,26 +254,26 @@ class TextWithPlaceholders(Struct, frozen=True):
 
 
 def is_present(value: Any) -> bool:
-    """Return whether a value counts as present: it is not None, not False, and not of length 0."""
+    """Return whether a value counts as present, which means that it is not None, False, or of length 0."""
     if value is None or value is False:
         return False
     return not hasattr(value, "__len__") or len(value) > 0
 
 
 def placeholders_in(text: str) -> list[str]:
-    """Return the distinct names of all possible placeholders and marks, in order."""
+    """Return the distinct names in all possible placeholders and marks, in order."""
     return list(dict.fromkeys(match[2] for match in TAG.finditer(text)))
 
 
 def find_single_braces(text: str, name: str) -> str | None:
-    """Return the first placeholder or mark of *name* written with single braces, or None."""
+    """Return the first placeholder or mark with *name* that has single braces; None if there is none."""
     match = re.search(rf"(?<!\{{)\{{[ \t]*[#^/]?[ \t]*{re.escape(name)}[ \t]*\??[ \t]*\}}(?!\}})", text)
     return match and match[0]
 
 
 def find_unfilled(text: str, names: Collection[str], first_line: int = 1) -> dict[str, tuple[str, int]]:
     """
-    Return the placeholders and pairs of marks without a value, each mapped to its name and first line.
+    Return the placeholders and pairs of marks for which there is no value.
 
     Args:
         text:
@@ -283,7 +283,10 @@ def find_unfilled(text: str, names: Collection[str], first_line: int = 1) -> dic
             The names of the values.
 
         first_line:
-            The number of the first line.
+            The number of the text's first line.
+
+    Returns:
+        The name, and the number of the first line, for each placeholder or opening mark.
     """
     unfilled = dict[str, tuple[str, int]]()
     opening = dict[str, tuple[str, int]]()
@@ -302,7 +305,7 @@ def find_unfilled(text: str, names: Collection[str], first_line: int = 1) -> dic
 
 
 def _tagged_lines(text: str, names: Collection[str]) -> Iterator[tuple[int, str, list[re.Match[str]]]]:
-    """Yield each line that has placeholders or marks of *names*: its start, its text, and their matches."""
+    """Yield the start, the text and the matches of each line that has placeholders or marks with *names*."""
     end = 0
     for first in TAG.finditer(text):
         if first.start() < end or first[2] not in names:
@@ -329,15 +332,15 @@ def _parse_line(line: str, tags: list[re.Match[str]], number: int, label: str) -
 
 def _match_mark(mark: _Mark, open_marks: list[_Mark], end: int, label: str) -> None:
     """
-    Add an opening mark to *open_marks*; for a closing mark, remove the opening mark and set its end to *end*.
+    Add an opening mark to *open_marks*. Match a closing mark with the last of them, and set its end to *end*.
 
-    Raises MarkError if the last open mark has a different name.
+    Raises MarkError if there is no open mark, or the last one has a different name.
     """
     if mark.sign != "/":
         open_marks.append(mark)
     elif not open_marks:
         hint = f"write {{{{#{mark.name}}}}} or {{{{^{mark.name}}}}} above the lines that can be omitted"
-        raise MarkError(label, f"{mark} closes nothing", hint, mark.line)
+        raise MarkError(label, f"{mark} has no opening mark", hint, mark.line)
     elif (opening := open_marks.pop()).name == mark.name:
         opening.end = end
     else:
@@ -347,12 +350,12 @@ def _match_mark(mark: _Mark, open_marks: list[_Mark], end: int, label: str) -> N
 
 
 class _Lines:
-    """Lines to join. The blank lines before and after omitted lines are merged."""
+    """Lines to be joined. Blank lines before and after omitted lines are merged."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
         self._is_omitted = False
-        #: The position of the trailing blank lines in the last item; None after an inserted value.
+        #: The offset of the trailing blank lines in the last item; None if the last item is a filled line.
         self._blank_start: int | None = 0
 
     def omit(self) -> None:
@@ -374,18 +377,18 @@ class _Lines:
             self._is_omitted, self._blank_start = False, _blank_start(lines)
 
     def _is_after_blank(self) -> bool:
-        """Return whether there is no line yet, or the last line is blank and not an inserted value."""
+        """Return whether there are no lines yet, or the last line is a literal blank line."""
         return not self._texts or (self._blank_start is not None and self._blank_start < len(self._texts[-1]))
 
     def _cut(self, *, keep_one: bool) -> None:
-        """Remove the blank lines at the end; with *keep_one*, leave one."""
+        """Remove the blank lines at the end, except for one if *keep_one* is true."""
         if self._texts and self._blank_start is not None:
             last = self._texts[-1]
             end = last.index("\n", self._blank_start) + 1 if keep_one else self._blank_start
             self._texts[-1] = last[:end]
 
     def joined(self) -> str:
-        """Return the lines as one text."""
+        """Return all lines as one string."""
         if self._is_omitted:
             self._cut(keep_one=False)
             return re.sub(r"\r?\n\Z", "", "".join(self._texts))
@@ -407,16 +410,20 @@ def hanging_indent(text: str, first: str, further: str) -> str:
 
 
 def append_indented(before: str, text: str) -> str:
-    """Append *text* to *before*, aligning its further lines with the content of the last line of *before*."""
+    """
+    Append *text* to *before*.
+
+    All lines of *text* after the first are aligned with the content of the last line of *before*.
+    """
     indentation = _INDENTATION.match(before, before.rfind("\n") + 1)
     if not (indentation and indentation[0] and LINE_END.search(text)):
         return before + text
     return before + hanging_indent(text, "", re.sub(r"[^\s>]", " ", indentation[0]))
 
 
-#: Kinds of syntax from Jinja, Handlebars, Mustache, and Claude Code, Gemini CLI and VS Code commands. Where
-#: several kinds match, the first one counts.
-_SYNTAX: Final = re.compile(
+#: Kinds of syntax from Jinja, Handlebars and Mustache, and from the commands of Claude Code, Gemini CLI and
+#: VS Code. If several kinds match, the first is used.
+_TEMPLATE_SYNTAX: Final = re.compile(
     r"""
     (?P<condition>
         \{%-?[ \t]*(?:if|elif|else|endif)\b[^%\n]*%\}
@@ -440,7 +447,7 @@ _SYNTAX: Final = re.compile(
     re.VERBOSE,
 )
 
-#: The hint for each kind.
+#: The hint for each kind of syntax.
 _HINTS: Final = {
     "condition": "write {{#name}} and {{/name}}, or {{^name}} for 'else', each alone on its line",
     "loop": "text is never repeated: insert the items as one value, such as bullets(...) or lines(...)",
@@ -449,23 +456,25 @@ _HINTS: Final = {
     "other": "write {{name}} instead, and give it a value: name=...",
 }
 
-#: Handlebars keywords that look like placeholder or mark names.
+#: Handlebars keywords that look like the names of placeholders or marks.
 FOREIGN_WORDS: Final = frozenset(("each", "else", "if", "this", "unless"))
 
 
 def find_template_syntax(text: str, names: Collection[str]) -> Iterator[tuple[str, int, str]]:
     """
-    Yield the first use of each kind of syntax from other template systems: its text, its start, and a hint.
+    Find syntax from other template systems.
+
+    For each kind of syntax, yield the text of its first use, the offset of that text, and a hint.
 
     Args:
         text:
             The text.
 
         names:
-            The names of placeholders and marks, which are not reported.
+            The names of the text's own placeholders and marks, which are not reported.
     """
     reported = set[str]()
-    for match in _SYNTAX.finditer(text):
+    for match in _TEMPLATE_SYNTAX.finditer(text):
         kind = match.lastgroup or ""
         placeholder = TAG.fullmatch(match[0])
         if kind not in reported and not (placeholder and placeholder[2] in names):

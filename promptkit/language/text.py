@@ -1,4 +1,4 @@
-"""`Text`, the most common content, and conversion of values to text."""
+"""`Text`, the most common kind of content, and conversion of values to text."""
 
 from collections.abc import Iterable, Mapping
 from datetime import date, time
@@ -26,8 +26,8 @@ class Text(Content):
     """
     Text content. It also accepts the keyword arguments of `Content`.
 
-    ``+`` joins a `Text` and a string or another `Text` into one block, with a blank line between them, and
-    raises ValueError if the annotations differ. An f-string inserts the plain text.
+    ``+`` joins a `Text` and a string or another `Text` into one block, with a blank line between them. It
+    raises ValueError if the annotations differ. In an f-string, a `Text` is inserted as plain text.
 
     Args:
         text:
@@ -54,16 +54,15 @@ class Text(Content):
         """
         Read a text file from the folder of the calling recipe and fill its placeholders.
 
-        ``{{name}}`` is a placeholder if *name* is given, and ``{{name?}}`` and ``{{#name}}`` make lines
-        optional; see `promptkit.fragments.fill`. Front matter
-        (YAML between two lines of ``---``) and blank lines at both ends are removed. To keep front matter
-        for the model, start the file with a blank line. A server caches the file; a server that watches
-        for changes reads it again after it has changed.
+        ``{{name}}`` is a placeholder if a value for *name* is given, and ``{{name?}}`` and ``{{#name}}`` make
+        lines optional; see `promptkit.fragments.fill`. Front matter (YAML between two lines of ``---``) and
+        blank lines at both ends are removed. To keep front matter for the model, start the file with a blank
+        line. A server caches the file. A server that watches for changes reads it again after it has changed.
 
         Args:
             path:
-                The file, below the folder of the recipe: UTF-8, with or without a byte order mark. The path
-                must not come from an argument: see `below`.
+                The path of the file, relative to the folder of the recipe. The file must be UTF-8, with or
+                without a byte order mark. If any part of the path comes from an argument, use `below`.
 
             **values:
                 The values of the placeholders; see `promptkit.fragments.fill`.
@@ -72,13 +71,13 @@ class Text(Content):
             The filled text. To add annotations, write ``Text(Text.from_path(...), priority=1)``.
 
         Raises:
-            MediaError: If *path* is outside that folder or is not a readable file there, or if the file is
-                not UTF-8 or larger than 20 MiB. It is a `PromptError`: the client sees its message.
+            MediaError: If *path* leaves the recipe's folder or is not a readable file there, or if the file
+                is not UTF-8 or larger than 20 MiB. It is a `PromptError`: the client sees its message.
 
-            ValueError: If a value has no placeholder (the message lists the placeholders of the file), or a
-                mark is not alone on its line or has no counterpart.
+            ValueError: If there is no placeholder for a value (the message lists the file's placeholders), or
+                if a mark is not alone on its line or has no counterpart.
 
-            TypeError: If a value that is inserted is None, a bool, or has a type that cannot be inserted.
+            TypeError: If a value to insert is None or a bool, or has a type that cannot be inserted.
         """
         name = str(path)
         return filled_text(parsed_file(source_file(1), name, tuple(values)), values, name)
@@ -86,14 +85,14 @@ class Text(Content):
     @classmethod
     def below(cls, root: str | Path, path: str | Path, /, **values: "PlaceholderValue") -> "Text":
         """
-        Read and fill a text file below *root*, like `from_path`; *path* can come from an argument.
+        Read and fill a text file below *root*, as `from_path` does. *path* can come from an argument.
 
         Args:
             root:
                 The folder that *path* must stay in, relative to the folder of the calling recipe.
 
             path:
-                The file, relative to *root*.
+                The path of the file, relative to *root*.
 
             **values:
                 The values of the placeholders; see `promptkit.fragments.fill`.
@@ -105,10 +104,10 @@ class Text(Content):
             MediaError: If *path* leaves *root* or is not a readable file there, or if the file is not UTF-8
                 or larger than 20 MiB. It is a `PromptError`: the client sees its message.
 
-            ValueError: If a value has no placeholder (the message lists the placeholders of the file), or a
-                mark is not alone on its line or has no counterpart.
+            ValueError: If there is no placeholder for a value (the message lists the file's placeholders), or
+                if a mark is not alone on its line or has no counterpart.
 
-            TypeError: If a value that is inserted is None, a bool, or has a type that cannot be inserted.
+            TypeError: If a value to insert is None or a bool, or has a type that cannot be inserted.
         """
         name = shortened(str(path))
         return filled_text(parsed_file_below(source_folder(1) / root, path, tuple(values)), values, name)
@@ -130,7 +129,10 @@ class Text(Content):
     def __add__(self, other: "str | Text") -> "Text":
         if isinstance(other, Text):
             if self.annotations != other.annotations:
-                msg = "texts with different annotations cannot be one block: pass both to user(...)"
+                msg = (
+                    "texts with different annotations cannot be combined into one block: pass both to "
+                    "user(...)"
+                )
                 raise ValueError(msg)
             other = other.text
         return attrs.evolve(self, text=_join(self.text, other)) if isinstance(other, str) else NotImplemented
@@ -139,15 +141,15 @@ class Text(Content):
         return attrs.evolve(self, text=_join(other, self.text)) if isinstance(other, str) else NotImplemented
 
 
-#: Values with one obvious text form.
+#: Values that have one obvious text form.
 Scalar: TypeAlias = str | Text | int | float | Decimal | date | time
 
-#: Values for placeholders and marks. Values for placeholders are inserted, so they must have a text form.
+#: Values for placeholders and marks. A value for a placeholder is inserted, so it must have a text form.
 PlaceholderValue: TypeAlias = object
 
 
 def mark_as_list(text: Text) -> Text:
-    """Mark a new `Text` as a list and return it. Composed text does not inherit the mark."""
+    """Mark a new `Text` as a list and return it. Text that is composed from it does not inherit the mark."""
     object.__setattr__(text, _MARK, "list")
     return text
 
@@ -167,7 +169,7 @@ def plain_text(text: str) -> Text:
     return instance
 
 
-#: Setters for the fields of a new `Text`, whose class is frozen.
+#: Setters for the fields of a new `Text`, because the class is frozen.
 _set_text, _set_audience, _set_priority, _set_last_modified = (
     getattr(Text, name).__set__ for name in ("text", "audience", "priority", "last_modified")
 )
@@ -176,38 +178,41 @@ _set_text, _set_audience, _set_priority, _set_last_modified = (
 def _join(before: str, after: str) -> str:
     if not before.strip():
         return after
-    # An f-string would insert the name of an enum member instead of its value.
+    # `+` and not an f-string, which would insert the name of an enum member instead of its value.
     return before + "\n\n" + after if after.strip() else before
 
 
 def with_annotations(sources: Iterable[object], text: str) -> Text:
     """
-    Return *text* with the annotations of the `Text` values in *sources*.
+    Create a `Text` from *text* with the annotations of the `Text` values in *sources*.
 
     Raises ValueError if these annotations differ.
     """
     texts = [source for source in sources if isinstance(source, Text)]
     if any(other.annotations != texts[0].annotations for other in texts):
-        msg = "texts with different annotations cannot be one block: pass each of them to user(...)"
+        msg = (
+            "texts with different annotations cannot be combined into one block: pass each of them to "
+            "user(...)"
+        )
         raise ValueError(msg)
     return attrs.evolve(texts[0], text=text) if texts else plain_text(text)
 
 
 def scalar_text(value: object, label: str) -> str:
-    """Return the text of a number, a date, a time or a string. Raises TypeError for anything else."""
+    """Convert a number, a date, a time or text to a plain `str`. Raises TypeError for anything else."""
     return str(value) if isinstance(value, Number | date | time) else plain_string(value, label)
 
 
 def plain_string(value: object, label: str) -> str:
-    """Return text as a plain `str`, not a subclass. Raises TypeError if *value* is not text."""
+    """Return text as a `str` that is not of a subclass. Raises TypeError if *value* is not text."""
     if isinstance(value, Text):
         return value.text
     if isinstance(value, str):
-        return str.__str__(value)  # an enum member becomes its value, as on the wire
+        return str.__str__(value)  # an enum member becomes its value, as it does in JSON
     hint = "convert it to a str first"
     if is_optional_part(value):
         hint = "pass optional(...) to fit(...)"
-    elif _is_part(value):
+    elif _is_nontext_part(value):
         hint = "pass it to user(...) next to the text"
     elif isinstance(value, list | tuple):
         hint = "convert it to text with bullets(...) or inline(...)"
@@ -219,10 +224,10 @@ def filled_text(
     parsed: TextWithPlaceholders, values: Mapping[str, object], label: str, source: object = None
 ) -> Text:
     """
-    Fill placeholders with *values*, and return the text with the annotations of *values* and *source*.
+    Fill placeholders with *values*. The text has the annotations of the `Text` in *values* and of *source*.
 
     Raises:
-        TypeError: If a value that is inserted is None, a bool, or has a type without a text form.
+        TypeError: If a value to insert is None or a bool, or has a type without a text form.
 
         ValueError: If the annotations of `Text` values differ.
     """
@@ -245,25 +250,25 @@ def _placeholder_text(value: object, name: str, label: str) -> str:
         hint = f"write {{{{{name}?}}}} if its line should be omitted, or pass an empty string"
         if value is not None:
             marks = f"{{{{#{name}}}}} and {{{{/{name}}}}}"
-            hint = f"write {marks} around the lines that depend on it, or pass a text"
+            hint = f"write {marks} around the lines that depend on it, or pass text"
         msg = f"{label}: {name!r} is {value}: {hint}"
         raise TypeError(msg)
     if isinstance(value, Enum) and not isinstance(value.value, str):
         return value.name
     if isinstance(value, list | tuple) and all(_is_scalar(item) for item in value):
         return ", ".join(scalar_text(item, name) for item in value)
-    if _is_scalar(value) or _is_part(value) or isinstance(value, set | frozenset | bytes | bytearray):
+    if _is_scalar(value) or _is_nontext_part(value) or isinstance(value, set | frozenset | bytes | bytearray):
         return scalar_text(value, f"{label}: {name}")
-    if isinstance(value, list | tuple) and (part := next(filter(_is_part, value), None)) is not None:
+    if isinstance(value, list | tuple) and (part := next(filter(_is_nontext_part, value), None)) is not None:
         return plain_string(part, f"{label}: {name}")
     try:
         built = msgspec.to_builtins(value)
         return built if isinstance(built, str) else msgspec.json.encode(built).decode()
     except (TypeError, RecursionError):
-        return scalar_text(value, f"{label}: {name}")  # raises an error with a hint
+        return scalar_text(value, f"{label}: {name}")  # raises a TypeError with a hint
 
 
-def _is_part(value: object) -> bool:
+def _is_nontext_part(value: object) -> bool:
     """Return whether a value is a message, content other than text, or a result of `optional`."""
     is_own = type(value).__module__.startswith("promptkit.language.") or is_optional_part(value)
     return is_own and not isinstance(value, Text)

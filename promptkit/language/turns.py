@@ -1,19 +1,19 @@
-"""Functions that create turns (`user`, `assistant`), system parts (`system`) and cache points."""
+"""Functions that create turns, system parts and cache points."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias, final
 
 from promptkit.language.blocks import to_block
-from promptkit.language.content import Content, note_repr
-from promptkit.language.media import Showable
+from promptkit.language.content import Content, record_repr
+from promptkit.language.media import Renderable
 from promptkit.language.messages import (
     GAP,
     SYSTEM,
     CachePosition,
     Workflow,
     end_of_system,
+    make_message,
     make_workflow,
-    message_of,
     resolve_points,
     system_text,
 )
@@ -21,12 +21,12 @@ from promptkit.language.text import Text, plain_text
 from promptkit.language.validation import Role, UnsendableError, describe
 
 #: Values that `user` and `assistant` accept. ``None``, ``False`` and blank text are omitted.
-Part: TypeAlias = "str | Content | Showable | CachePoint | Literal[False] | None"
+Part: TypeAlias = "str | Content | Renderable | CachePoint | Literal[False] | None"
 
 
 @final
 class CachePoint(Workflow):
-    """A workflow without messages, whose position is a cache point."""
+    """A workflow without messages that marks its position as a cache point."""
 
     __slots__ = ()
 
@@ -35,18 +35,19 @@ class CachePoint(Workflow):
         object.__setattr__(self, "cache_points", ((0, 0),))
 
     def __repr__(self) -> str:
-        return note_repr("cache_point()")
+        return record_repr("cache_point()")
 
 
 def cache_point() -> CachePoint:
     """
     Mark the end of a prefix that is the same in every call, so that vendors can cache it.
 
-    Use it between the parts of `user`, `assistant` and `system`, or between turns. It adds no content: MCP
-    clients do not receive it, and exported requests contain the vendor's cache marker at its position.
+    Use a cache point between the parts of `user`, `assistant` and `system`, or between turns. It adds no
+    content: MCP clients do not receive it, and exported requests contain the vendor's cache marker at its
+    position.
 
     Returns:
-        A workflow without messages. Pass it to a turn as a part, yield it, or join it with ``+``.
+        A workflow without messages. Pass it as a part of a turn, yield it, or join it to turns with ``+``.
     """
     return CachePoint()
 
@@ -58,9 +59,9 @@ def user(*parts: Part) -> Workflow:
     Args:
         *parts:
             Strings, content, and objects that can be rendered as PNG, in order. Adjacent strings and
-            `Text` with equal annotations become one block, with a blank line between them. Every other part
-            becomes a separate message. ``None``, ``False`` and blank text are omitted, and a `cache_point`
-            marks its position.
+            `Text` with equal annotations become one block, with blank lines between them. Every other part
+            becomes a separate message. ``None``, ``False`` and blank text are omitted. A `cache_point` marks
+            its position.
 
     Returns:
         A workflow of the turn's messages, all with the role ``"user"``.
@@ -73,7 +74,7 @@ def user(*parts: Part) -> Workflow:
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
     """
-    return _turn("user", parts)
+    return _make_turn("user", parts)
 
 
 def assistant(*parts: Part) -> Workflow:
@@ -95,23 +96,23 @@ def assistant(*parts: Part) -> Workflow:
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
     """
-    return _turn("assistant", parts)
+    return _make_turn("assistant", parts)
 
 
 def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
     """
     Create a system part: instructions to the model that precede all turns.
 
-    MCP has no system role: clients receive the system part as a first message with the role ``"user"``.
-    Exported requests have it where the vendor's API expects it.
+    MCP has no system role: clients receive the system part as the first message, with the role ``"user"``.
+    Exported requests contain it where the vendor's API expects it.
 
     Args:
         *parts:
             Strings and `Text`, which are joined with blank lines between them. ``None``, ``False`` and blank
-            text are omitted, and a `cache_point` marks its position.
+            text are omitted. A `cache_point` marks its position.
 
     Returns:
-        A workflow without messages. Yield it, or join it with turns using ``+``.
+        A workflow without messages. Yield it, or join it to turns with ``+``.
 
     Raises:
         TypeError: If a part is not text; the message names the part.
@@ -131,7 +132,8 @@ def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
             continue
         if not isinstance(part, str | Text):
             msg = (
-                f"system(...): part {position} is {describe(part)}: a system part is text; put it into a turn"
+                f"system(...): part {position} is {describe(part)}: system parts must be text; put it into a "
+                "turn"
             )
             raise TypeError(msg)
         block = to_block(part)
@@ -141,19 +143,19 @@ def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
     return make_workflow((), text, None, resolve_points(points, text))
 
 
-def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
+def _make_turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
     if len(parts) == 1 and type(text := parts[0]) is str and text and not text.isspace():
-        return make_workflow((message_of(role, plain_text(text)),))  # most turns are one string
+        return make_workflow((make_message(role, plain_text(text)),))  # most turns consist of one string
     blocks: list[Content] = []
     run: list[str] = []  # adjacent strings that become one block
     points: list[CachePosition] = []
     for position, part in enumerate(parts, 1):
-        if isinstance(part, str):  # the most common kind
+        if isinstance(part, str):  # the most common kind of part
             if part and not part.isspace():
                 run.append(part)
             continue
         if isinstance(part, CachePoint):
-            points.append(_next_in_turn(blocks, run))
+            points.append(_next_position(blocks, run))
             continue
         try:
             block = to_block(part)
@@ -163,22 +165,22 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
         if isinstance(block, Text) and not block.annotated:
             run.append(block.text)
         elif block is not None:
-            _close(run, blocks)
-            _append(block, blocks)
-    _close(run, blocks)
-    messages = tuple([message_of(role, block) for block in blocks])
+            _flush_run(run, blocks)
+            _append_or_join(block, blocks)
+    _flush_run(run, blocks)
+    messages = tuple([make_message(role, block) for block in blocks])
     return make_workflow(messages, None, None, _turn_points(points, blocks) if points else ())
 
 
-def _close(run: list[str], blocks: list[Content]) -> None:
-    """Move the strings in *run* to *blocks*, as one block."""
+def _flush_run(run: list[str], blocks: list[Content]) -> None:
+    """Move the strings in *run*, if any, to *blocks* as one block."""
     if run:
         blocks.append(plain_text("\n\n".join(run)))
         run.clear()
 
 
-def _append(block: Content, blocks: list[Content]) -> None:
-    """Add a block; if it and the last block are text with equal annotations, join them instead."""
+def _append_or_join(block: Content, blocks: list[Content]) -> None:
+    """Append *block* to *blocks*, or join it to the last block if both are text with equal annotations."""
     last = blocks[-1] if blocks else None
     if isinstance(block, Text) and isinstance(last, Text) and block.annotations == last.annotations:
         blocks[-1] = last + block
@@ -186,9 +188,9 @@ def _append(block: Content, blocks: list[Content]) -> None:
         blocks.append(block)
 
 
-def _next_in_turn(blocks: Sequence[Content], run: Sequence[str]) -> CachePosition:
+def _next_position(blocks: Sequence[Content], run: Sequence[str]) -> CachePosition:
     """
-    Return the position at which the next part of a turn would start if it were joined to the text before it.
+    Return the position at which the next part of a turn would start if it were joined to the preceding text.
     """
     if run:
         return len(blocks), len("\n\n".join(run)) + GAP
@@ -199,7 +201,9 @@ def _next_in_turn(blocks: Sequence[Content], run: Sequence[str]) -> CachePositio
 
 def _turn_points(points: Iterable[CachePosition], blocks: Sequence[Content]) -> tuple[CachePosition, ...]:
     """
-    Return the final points of a turn. A point at the end of a message's text moves to after the message.
+    Return the final cache points of a turn, sorted.
+
+    A cache point at the end of a message's text moves to the position after the message.
     """
     positions = {
         (message, offset) if not offset or offset < len(str(blocks[message])) else (message + 1, 0)

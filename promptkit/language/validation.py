@@ -1,8 +1,8 @@
 """
-Validation of the fields of content, icons and arguments, and hints for values that messages cannot hold.
+Validation of the fields of content, icons and arguments, and hints for values that messages cannot contain.
 
-Each ``checked_...`` function takes an author's value and returns the value to store, or raises a `TypeError`
-or a `ValueError` that names the field and suggests a fix.
+Each ``checked_...`` function takes an author's value and returns the value to store. If the value is invalid,
+the function raises a `TypeError` or a `ValueError` that names the field and suggests a fix.
 """
 
 import inspect
@@ -17,18 +17,18 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import attrs
 
-#: The role of a message, or an audience of a block.
+#: The role of a message, or an audience of content.
 Role: TypeAlias = Literal["user", "assistant"]
 
 ROLES: Final[tuple[str, ...]] = get_args(Role)
 
-#: RFC 3986, without its rules for the components of a URI.
+#: The syntax of an absolute URI by RFC 3986, without the rules for the components of a URI.
 _URI: Final = r"[A-Za-z][A-Za-z0-9+.-]*+:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]++|%[0-9A-Fa-f]{2})++"
 
-#: Width and height of an icon in pixels, or any size.
+#: The width and height of an icon in pixels, or "any" for all sizes.
 _SIZE: Final = r"[1-9][0-9]*x[1-9][0-9]*|any"
 
-#: A scheme followed by at least one character, except for a Windows path.
+#: A scheme followed by at least one character, except if it is the drive of a Windows path.
 _SCHEME: Final = r"(?s)(?![A-Za-z]:[\\/])[A-Za-z][A-Za-z0-9+.-]*:."
 
 
@@ -44,7 +44,7 @@ def describe(value: object) -> str:
 
 
 def checked_role(role: Role) -> Role:
-    """Return *role* if MCP defines that role. The error for the system role suggests an alternative."""
+    """Return *role* if MCP defines that role. For the system role, the error suggests an alternative."""
     if role in ROLES:
         return role
     if str(role) == "system":
@@ -55,15 +55,15 @@ def checked_role(role: Role) -> Role:
 
 
 def checked_uri(uri: str) -> str:
-    """Return *uri* if it is an absolute URI: it has a scheme and only characters that URIs allow."""
+    """Return *uri* if it is an absolute URI: it must have a scheme, and only characters that URIs allow."""
     if not isinstance(uri, str):
-        msg = f"a URI is a str, not {type(uri).__name__}: pass str(...)"
+        msg = f"a URI must be a str, not {type(uri).__name__}: pass str(...)"
         raise TypeError(msg)
     if not re.fullmatch(_URI, uri):
         if not re.match(_SCHEME, uri):
             msg = f"{uri!r} is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"
         else:
-            msg = f"{uri!r} has characters that a URI cannot have: write {_percent_encode(uri)!r}"
+            msg = f"{uri!r} has characters that are not allowed in a URI: write {_percent_encode(uri)!r}"
         raise ValueError(msg)
     return str.__str__(uri)  # converts an instance of a subclass
 
@@ -76,7 +76,7 @@ def _percent_encode(uri: str) -> str:
 
 
 def checked_audience(roles: Role | tuple[Role, ...] | list[Role]) -> tuple[Role, ...]:
-    """Return *roles*, a single role or several, as a tuple."""
+    """Convert *roles*, which can be a single role, to a tuple."""
     if not roles:
         return ()
     if not isinstance(roles, str | tuple | list):
@@ -93,13 +93,13 @@ def checked_priority(value: float | None) -> float | None:
         msg = f"priority must be a number from 0 to 1, not {type(value).__name__}"
         raise TypeError(msg)
     if not 0 <= value <= 1:
-        msg = f"priority is {value!r}: it must be from 0 (optional) to 1 (required)"
+        msg = f"priority is {value!r}: it must be between 0 (optional) and 1 (required)"
         raise ValueError(msg)
     return value if type(value) is int else float(value)
 
 
 def checked_last_modified(value: datetime | str | None) -> datetime | None:
-    """Return an aware datetime, parsing text as ISO 8601."""
+    """Return an aware datetime. Text is parsed as ISO 8601, and None is returned unchanged."""
     if value is None:
         return None
     try:
@@ -122,13 +122,13 @@ def checked_name(text: str) -> str:
         msg = f"name must be a str, not {type(text).__name__}"
         raise TypeError(msg)
     if not text.strip():
-        msg = "name is blank: give the name that clients show"
+        msg = "name is blank: pass the document's name"
         raise ValueError(msg)
     return text
 
 
 def checked_size(value: int | None) -> int | None:
-    """Return *value* if it is a valid number of bytes, or None."""
+    """Return *value* if it is None or a valid number of bytes."""
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
         msg = f"size must be a whole number of bytes, not {type(value).__name__}"
         raise TypeError(msg)
@@ -139,7 +139,7 @@ def checked_size(value: int | None) -> int | None:
 
 
 def checked_sizes(sizes: str | Iterable[str]) -> tuple[str, ...]:
-    """Return *sizes*, a single icon size or several, as a tuple."""
+    """Convert *sizes*, which can be a single icon size, to a tuple."""
     several = (sizes,) if isinstance(sizes, str) or not isinstance(sizes, Iterable) else tuple(sizes)
     for size in several:
         if not (isinstance(size, str) and re.fullmatch(_SIZE, size)):
@@ -149,7 +149,7 @@ def checked_sizes(sizes: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def checked_theme(theme: Literal["light", "dark"] | None) -> Literal["light", "dark"] | None:
-    """Return *theme* if MCP defines that theme."""
+    """Return *theme* if it is None or MCP defines that theme."""
     if theme not in (None, "light", "dark"):
         msg = f"theme {theme!r} is neither 'light' nor 'dark'"
         raise ValueError(msg)
@@ -165,25 +165,25 @@ def checked_text(value: str) -> str:
 
 
 def check_flag(name: str, value: object) -> None:
-    """Raise TypeError unless *value* is True or False; *name* is its name in the message."""
+    """Raise TypeError unless *value* is True or False. The message calls the value *name*."""
     if not isinstance(value, bool):
         msg = f"{name} must be True or False, not {describe(value)}"
         raise TypeError(msg)
 
 
 def optional_text(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-    """Raise TypeError unless *value* is a string or None (a validator for attrs)."""
+    """Raise TypeError unless *value* is a string or None. This is a validator for attrs."""
     check_optional_text(attribute.name, value)
 
 
 def check_optional_text(name: str, value: object) -> None:
-    """Raise TypeError unless *value* is a string or None; *name* is its name in the message."""
+    """Raise TypeError unless *value* is a string or None. The message calls the value *name*."""
     if value is not None and not isinstance(value, str):
         msg = f"{name} must be a str, not {type(value).__name__}"
         raise TypeError(msg)
 
 
-#: Roles of vendors' APIs. A tuple that starts with a role is meant as a turn.
+#: The roles in vendors' APIs. A tuple that starts with one of these roles is probably meant to be a turn.
 _ROLES: Final = frozenset(
     ("user", "human", "assistant", "ai", "model", "system", "developer", "tool", "function", "placeholder")
 )
@@ -197,14 +197,14 @@ _MESSAGES_HINT: Final = "convert a list of messages with Workflow.from_messages(
 
 class UnsendableError(TypeError):
     """
-    Raised for a value that no message can hold.
+    Raised for a value that no message can contain.
 
     Args:
         value:
             The value.
 
         path:
-            The indexes of the value in the result, outermost first.
+            The position of the value in the prompt's result: indexes, outermost first.
     """
 
     def __init__(self, value: object, path: tuple[int, ...] = ()) -> None:
@@ -220,26 +220,26 @@ class UnsendableError(TypeError):
 
 def is_role_tuple(value: object) -> bool:
     """
-    Return whether *value* is a tuple that looks like a role and its content, as in other libraries.
+    Return whether *value* looks like a tuple of a role and content, which some other libraries accept.
 
-    A pair of strings always counts, because the first string could be a role that is not listed here.
+    This is true for every pair of strings, because the first string could be a role that is not in `_ROLES`.
     """
     if not isinstance(value, tuple) or len(value) < 2 or not isinstance(value[0], str):
         return False
     return (len(value) == 2 and isinstance(value[1], str)) or str.__str__(value[0]).lower() in _ROLES
 
 
-def _is_foreign_message(value: object) -> bool:
+def _is_convertible_message(value: object) -> bool:
     """
-    Return whether *value* looks like a message, or a request with messages, for `Workflow.from_messages`.
+    Return whether *value* looks like a message for `Workflow.from_messages`, or a request with such messages.
     """
     if isinstance(value, Mapping):
         return "messages" in value or {"role", "content"} <= value.keys()
     return hasattr(value, "content") and hasattr(value, "model_dump")
 
 
-def _is_other_message(value: object) -> bool:
-    """Return whether *value* looks like a message in another format, or like a part of a message."""
+def _is_message_like(value: object) -> bool:
+    """Return whether *value* looks like a message in an unsupported format, or like a part of a message."""
     if isinstance(value, Mapping):
         return not {"role", "contents"}.isdisjoint(value) or {"type", "text"} <= value.keys()
     if not hasattr(value, "content") and not hasattr(value, "parts"):
@@ -281,28 +281,28 @@ def _call_hint(value: Any) -> str:
     return "call it"
 
 
-#: Types or predicates of values, with hints. The first match wins.
+#: Types of values, or predicates for values, with hints. The first match is used.
 _HINTS: Final[tuple[tuple[Any, str | Callable[[Any], str]], ...]] = (
     (
         (bytes, bytearray, memoryview),
-        "state the type of the bytes, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)",
+        "pass the bytes to Image(...), Audio(...) or EmbeddedResource(..., blob=...)",
     ),
-    (Path, "read it, with .read_text() or Image.from_path(...)"),
+    (Path, "read it with .read_text() or Image.from_path(...)"),
     (is_role_tuple, _turn_hint),
     (_is_turn, "join turns with +, as in user(...) + message"),
     (is_optional_part, "pass optional(...) to fit(...)"),
-    (_is_foreign_message, _MESSAGES_HINT),
-    (_is_other_message, _TURN_HINT),
-    (Mapping, "show it as text, with promptkit.fragments.json_block(...)"),
+    (_is_convertible_message, _MESSAGES_HINT),
+    (_is_message_like, _TURN_HINT),
+    (Mapping, "convert it to text with promptkit.fragments.json_block(...)"),
     (_is_resource, "embed it with .embed(...), or link to it with .link(...)"),
-    (Awaitable, "await it, in an `async def` prompt"),
-    (AsyncIterable, "iterate over it with `async for`, in an `async def` prompt"),
-    (IOBase, "read it, with .read()"),
-    ((set, frozenset), "sort it, with sorted(...)"),
+    (Awaitable, "await it in an `async def` prompt"),
+    (AsyncIterable, "iterate over it with `async for` in an `async def` prompt"),
+    (IOBase, "read it with .read()"),
+    ((set, frozenset), "sort it with sorted(...)"),
     (BaseException, "raise it, or convert it to text with str(...)"),
-    (Enum, "convert it to text, with .value or .name"),
-    (_is_template, "convert it to text, with promptkit.fragments.dedent(...), or use an f-string"),
-    (_is_iterable, "unpack it, with *"),
+    (Enum, "convert it to text with .value or .name"),
+    (_is_template, "convert it to text with promptkit.fragments.dedent(...), or use an f-string"),
+    (_is_iterable, "unpack it with *"),
     (callable, _call_hint),
 )
 
@@ -312,4 +312,4 @@ def hint_for(value: object) -> str:
     for kind, hint in _HINTS:
         if isinstance(value, kind) if isinstance(kind, type | tuple) else kind(value):
             return hint(value) if callable(hint) else hint
-    return "convert it to text, with str(...) or an f-string"
+    return "convert it to text with str(...) or an f-string"

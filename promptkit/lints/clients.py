@@ -18,8 +18,8 @@ from promptkit.language.messages import Workflow
 from promptkit.lints.conversations import SentMessages
 from promptkit.lints.prompts import accepts
 from promptkit.lints.static_analysis import Scope
-from promptkit.types.kinds import is_enum, is_literal, members_of, plain
-from promptkit.types.parsing import reader_of
+from promptkit.types.kinds import is_enum, is_literal, members_of, unwrap_type
+from promptkit.types.parsing import reader_for
 
 #: Hints for content that a client does not deliver, keyed by kind of content.
 _CONTENT_HINTS: Final[dict[Kind, str]] = {
@@ -177,11 +177,11 @@ def _may_have_blanks(argument: Argument) -> bool:
 
 def _is_single_word_type(annotation: Any) -> bool:
     """Return whether all values of a type are single words."""
-    annotation = plain(annotation, core=True)
+    annotation = unwrap_type(annotation, core=True)
     if members := members_of(annotation):
         return all(map(_is_single_word_type, members))
     if is_literal(annotation) or is_enum(annotation):
-        reader = reader_of(annotation)
+        reader = reader_for(annotation)
         return reader is not None and _are_single_words(reader.values)
     return annotation in _ONE_WORD_TYPES
 

@@ -23,7 +23,7 @@ from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.rules import Rule, find_ignorable_rule
 from promptkit.errors.sources import nodes_of, span_of, text_of, tree_of
-from promptkit.language.files import TextRead
+from promptkit.language.files import FilledTextFile
 from promptkit.language.messages import Workflow
 from promptkit.lints.clients import lint_client, lint_workflow
 from promptkit.lints.files import lint_source
@@ -194,7 +194,7 @@ class Checks(Struct, frozen=True):
         self,
         prompt: CompiledPrompt,
         workflow: Workflow,
-        texts: Iterable[TextRead] = (),
+        texts: Iterable[FilledTextFile] = (),
         known: Iterable[Diagnostic] = (),
     ) -> tuple[Diagnostic, ...]:
         """

@@ -13,7 +13,7 @@ from promptkit.errors.sources import text_of
 from promptkit.language.files import split_front_matter
 from promptkit.language.placeholders import find_template_syntax
 from promptkit.lints.prompts import lint_examples
-from promptkit.types.kinds import plain
+from promptkit.types.kinds import unwrap_type
 
 #: Placeholders, commands and files in the syntax of other tools.
 _FOREIGN_SYNTAX: Final = re.compile(
@@ -100,7 +100,7 @@ def _lint_placeholder(argument: Argument, prompt: MarkdownPrompt, report: Report
     if name not in prompt.body.names:
         message = f"the argument {name!r} has no placeholder"
         report.add(Rule.UNUSED_ARGUMENT, message, f"write {{{{{name}}}}} where it belongs", location)
-    elif insertions and plain(argument.annotation) is bool:
+    elif insertions and unwrap_type(argument.annotation) is bool:
         message = f"{name!r} can be False or True, which {{{{{name}}}}} does not accept"
         hint = f"write {{{{#{name}}}}} and {{{{/{name}}}}} around the lines that depend on it"
         report.add(Rule.ABSENT_VALUE, message, hint, location)

@@ -15,7 +15,7 @@ from promptkit.errors.rules import Rule
 from promptkit.errors.sources import own_nodes
 from promptkit.errors.suggestions import nearest
 from promptkit.fragments.text import fill
-from promptkit.language.files import TextRead, text_below
+from promptkit.language.files import FilledTextFile, text_below
 from promptkit.language.placeholders import (
     FOREIGN_WORDS,
     MarkError,
@@ -52,7 +52,7 @@ def lint_placeholders(call: ast.AST, scope: Scope, report: Report) -> None:
                     _lint_call(call, *read, file, scope, report)
 
 
-def lint_texts_read(texts: Iterable[TextRead], report: Report) -> None:
+def lint_texts_read(texts: Iterable[FilledTextFile], report: Report) -> None:
     """Report invalid placeholders and marks in the text files that a rendering has read."""
     for read in texts:
         for rule, message, hint in _find_problems(read.text, read.names, read.first_line, read.path):

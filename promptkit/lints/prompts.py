@@ -39,8 +39,8 @@ from promptkit.lints.static_analysis import (
     list_items,
 )
 from promptkit.loader.targets import display_path
-from promptkit.types.functions import notes_of
-from promptkit.types.kinds import fits
+from promptkit.types.functions import metadata_of
+from promptkit.types.kinds import has_type
 from promptkit.types.unstructuring import text_of
 
 #: Packages of other frameworks, whose metadata in ``Annotated`` promptkit ignores.
@@ -211,7 +211,7 @@ def _lint_metadata(prompt: Prompt[..., Any], report: Report) -> None:
         return
     compiled = Report("", prompt.location)  # discarded: compilation has already reported these diagnostics
     for name, annotation in read_type_hints(prompt.function, prompt.names, compiled).items():
-        for note in notes_of(annotation):
+        for note in metadata_of(annotation):
             module = type(note).__module__.partition(".")[0]
             if module in _OTHER_FRAMEWORKS:
                 message = f"parameter {name!r} has {type(note).__name__}(...) from {module}, which is ignored"
@@ -235,9 +235,9 @@ def lint_examples(argument: Argument, report: Report, location: Location | str) 
 def accepts(argument: Argument, value: Any) -> bool:
     """Return whether a value, or its text from a client, is valid for an argument."""
     if value is None:
-        return fits(value, argument.annotation)
+        return has_type(value, argument.annotation)
     try:
-        sent = text_of(value) if fits(value, argument.annotation) else value
+        sent = text_of(value) if has_type(value, argument.annotation) else value
         Arguments("", (argument,)).read({argument.name: sent})
     except ArgumentsError:
         return False

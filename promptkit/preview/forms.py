@@ -26,8 +26,8 @@ from promptkit.errors.exceptions import InvalidArgument
 from promptkit.language.annotations import NO_DEFAULT
 from promptkit.preview.media import Upload, UploadStore, parse_number
 from promptkit.types.errors import ConversionError
-from promptkit.types.kinds import is_enumerable, is_list, members_of, plain
-from promptkit.types.parsing import reader_of
+from promptkit.types.kinds import is_enumerable, is_list, members_of, unwrap_type
+from promptkit.types.parsing import reader_for
 from promptkit.types.unstructuring import can_be_sent, text_as_entered, text_of
 
 #: Controls that show the possible values, and therefore do not need a hint.
@@ -404,15 +404,15 @@ def _accepts_file(argument: Argument, control: Control) -> bool:
 
 def _is_line_list(argument: Argument) -> bool:
     """Return whether the value of an argument is a list that users type with one item per line."""
-    core = plain(argument.annotation, core=True)
-    reader = reader_of(core) if is_list(core) else None
+    core = unwrap_type(argument.annotation, core=True)
+    reader = reader_for(core) if is_list(core) else None
     return reader is not None and not reader.is_json
 
 
 def _accepts_json(argument: Argument) -> bool:
     """Return whether the value of an argument can be, or must be, JSON."""
-    core = plain(argument.annotation, core=True)
-    readers = map(reader_of, members_of(core) or [core])
+    core = unwrap_type(argument.annotation, core=True)
+    readers = map(reader_for, members_of(core) or [core])
     return any(reader is not None and reader.is_json for reader in readers)
 
 
@@ -458,7 +458,7 @@ def _number_control(argument: Argument, value: str) -> Control | None:
     number = value.strip()
     if value and not _is_number(number):
         return None
-    step = "1" if plain(argument.annotation, core=True) is int else "any"
+    step = "1" if unwrap_type(argument.annotation, core=True) is int else "any"
     return Control("line", number, {"type": "number", "step": step})
 
 
@@ -493,12 +493,12 @@ def _is_choice_list(argument: Argument) -> bool:
 
 
 def _item_type(argument: Argument) -> Any:
-    return get_args(plain(argument.annotation, core=True))[0]
+    return get_args(unwrap_type(argument.annotation, core=True))[0]
 
 
 def _checkbox_control(argument: Argument, value: str) -> Control | None:
     """Return checkboxes, or None for a value that a browser would change or not send at all."""
-    reader = reader_of(_item_type(argument))
+    reader = reader_for(_item_type(argument))
     spellings = list(filter(None, reader.values)) if reader is not None else []
     if not spellings or any(not _is_typeable(each) or re.search(r"[,\n]", each) for each in spellings):
         return None
@@ -544,13 +544,13 @@ def _find_spelling(argument: Argument, text: str, spellings: Mapping[str, None])
 
 
 def _type_matcher(*types: type) -> Callable[[Argument], bool]:
-    return lambda argument: plain(argument.annotation, core=True) in types
+    return lambda argument: unwrap_type(argument.annotation, core=True) in types
 
 
 #: The controls for each type, in order of preference. For all other types, and for values that none of these
 #: controls can show, a line of text or a text area is used.
 _BY_TYPE: Final[tuple[tuple[Callable[[Argument], bool], tuple[_ControlFactory, ...]], ...]] = (
-    (lambda argument: is_enumerable(plain(argument.annotation, core=True)), (_choice_control,)),
+    (lambda argument: is_enumerable(unwrap_type(argument.annotation, core=True)), (_choice_control,)),
     (_type_matcher(str), (_text_control,)),
     (_type_matcher(int, float, Decimal), (_number_control,)),
     (_type_matcher(date), (_date_control,)),

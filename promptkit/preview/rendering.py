@@ -23,9 +23,9 @@ from promptkit.declarations.skill_frontmatter import read_skill
 from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, PromptError, UnknownResourceError
 from promptkit.errors.tracebacks import format_exception
-from promptkit.fragments.budget import Fitted, fitted
+from promptkit.fragments.budget import FitReport, fit_reports
 from promptkit.language.documents import EmbeddedResource
-from promptkit.language.files import TextRead, collecting, texts_read
+from promptkit.language.files import FilledTextFile, collecting, filled_text_files
 from promptkit.language.messages import Workflow
 from promptkit.lints.linter import without_suppressed
 from promptkit.lints.placeholders import lint_texts_read
@@ -213,7 +213,7 @@ class Rendering:
     elicited: tuple[Argument, ...] = ()
     uploads: Mapping[str, Upload] = MappingProxyType({})
     warnings: tuple[Diagnostic, ...] = ()
-    fitted: Sequence[Fitted] = ()
+    fitted: Sequence[FitReport] = ()
 
     @property
     def transcript(self) -> str:
@@ -260,10 +260,10 @@ async def render(
     rendering = Rendering(prompt, values)
     if not (values or is_requested or prompt.sample or prompt.arguments.required):
         return attrs.evolve(rendering, skip_reason=NO_SAMPLE)
-    texts: list[TextRead] = []
-    reports: list[Fitted] = []
+    texts: list[FilledTextFile] = []
+    reports: list[FitReport] = []
     try:
-        with collecting(texts_read, texts), collecting(fitted, reports):
+        with collecting(filled_text_files, texts), collecting(fit_reports, reports):
             workflow = await calls.call(prompt.name, make_renderer(prompt, values), time_limit(prompt))
     except asyncio.CancelledError:
         raise

@@ -39,8 +39,8 @@ from promptkit.protocol.session import Session
 from promptkit.server.dispatch import Dispatcher
 from promptkit.server.pending import PendingRequest
 from promptkit.types.errors import ConversionError
-from promptkit.types.kinds import is_enumerable, is_list, plain
-from promptkit.types.parsing import reader_of
+from promptkit.types.kinds import is_enumerable, is_list, unwrap_type
+from promptkit.types.parsing import reader_for
 from promptkit.types.scalar_types import Reader
 from promptkit.types.unstructuring import text_as_entered
 
@@ -409,7 +409,7 @@ def _profile_field(request: Request, name: str) -> bool:
 
 
 def _is_text(argument: Argument) -> bool:
-    return plain(argument.annotation, core=True) is str and not argument.arg.secret
+    return unwrap_type(argument.annotation, core=True) is str and not argument.arg.secret
 
 
 def elicitation_params(
@@ -541,7 +541,7 @@ def read_answer(response: Any, names: Collection[str]) -> dict[str, Any] | None:
 
 
 def _property(argument: Argument, *, has_modes: bool) -> Schema:
-    annotation = plain(argument.annotation, core=True)
+    annotation = unwrap_type(argument.annotation, core=True)
     schema = schema_without_null(argument)
     choice = _choice_field(argument.reader, annotation, has_modes=has_modes) or (
         _multiple_choice_field(annotation, schema) if has_modes and is_list(annotation) else None
@@ -585,8 +585,8 @@ def _titled_choices(values: Iterable[str], reader: Reader) -> list[dict[str, str
 def _multiple_choice_field(annotation: Any, schema: Schema) -> Schema | None:
     """Return a field to choose several values, or None if the values cannot be listed."""
     item = get_args(annotation)[0]
-    reader = reader_of(item)
-    choice = _choice_field(reader, plain(item, core=True), has_modes=True) if reader else None
+    reader = reader_for(item)
+    choice = _choice_field(reader, unwrap_type(item, core=True), has_modes=True) if reader else None
     if choice is None or choice["type"] == "boolean":
         return None
     items = {"anyOf": choice["oneOf"]} if "oneOf" in choice else choice

@@ -25,7 +25,7 @@ from promptkit.errors.diagnostics import Diagnostic, Location, Owner
 from promptkit.errors.exceptions import INPUT_ERRORS, LoadError, PromptError, PromptkitError
 from promptkit.errors.rules import Rule
 from promptkit.errors.tracebacks import format_exception
-from promptkit.language.files import TextRead, collecting, texts_read
+from promptkit.language.files import FilledTextFile, collecting, filled_text_files
 from promptkit.language.messages import Workflow
 from promptkit.lints.linter import Checks
 from promptkit.loader.discovery import (
@@ -147,7 +147,9 @@ def _target_path(target: str) -> Path:
 
 
 #: A function that returns the diagnostics of a rendering, given the text files that the prompt has read.
-RenderingCheck: TypeAlias = Callable[[CompiledPrompt, Workflow, Sequence[TextRead]], tuple[Diagnostic, ...]]
+RenderingCheck: TypeAlias = Callable[
+    [CompiledPrompt, Workflow, Sequence[FilledTextFile]], tuple[Diagnostic, ...]
+]
 
 
 class CheckResult(Struct, frozen=True):
@@ -234,7 +236,7 @@ def make_rendering_check(checks: Checks, known: Sequence[Diagnostic]) -> Renderi
     """Return a function that finds the diagnostics of a rendering, except those in *known*."""
 
     def check(
-        prompt: CompiledPrompt, workflow: Workflow, texts: Sequence[TextRead]
+        prompt: CompiledPrompt, workflow: Workflow, texts: Sequence[FilledTextFile]
     ) -> tuple[Diagnostic, ...]:
         return checks.without_ignored(checks.lint_rendering(prompt, workflow, texts, known))
 
@@ -539,8 +541,8 @@ def make_result_test(checked: CheckResult, check_rendering: RenderingCheck) -> C
             return
         if not checked.compiled.sample:
             pytest.skip(f"not rendered: {NO_SAMPLE}")
-        texts: list[TextRead] = []
-        with collecting(texts_read, texts):
+        texts: list[FilledTextFile] = []
+        with collecting(filled_text_files, texts):
             rendered = [] if checked.compiled.saved() else check_examples(checked.compiled)
         for workflow in rendered:
             _require_no_diagnostics(check_rendering(checked.compiled, workflow, texts))
@@ -561,8 +563,8 @@ def _make_case_test(
     """
 
     def test(request: pytest.FixtureRequest) -> None:
-        texts: list[TextRead] = []
-        with collecting(texts_read, texts):
+        texts: list[FilledTextFile] = []
+        with collecting(filled_text_files, texts):
             rendered = check_case(prompt, case)
         if rendered is None:
             return

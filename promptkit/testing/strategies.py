@@ -160,7 +160,7 @@ def _json_values(annotation: Any, outer: Outer = ()) -> Strategy:  # noqa: PLR09
 
 def _split_constraints(annotation: Any) -> tuple[Any, Bounds]:
     """Return a type without its annotations, and the constraints in them, from msgspec or Pydantic."""
-    kind, limits = kinds.constrained(annotation, object)
+    kind, limits = kinds.split_constraints(annotation, object)
     return kind, {name: value for name, value in structs.asdict(limits).items() if value is not None}
 
 

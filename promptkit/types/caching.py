@@ -1,4 +1,4 @@
-"""Caches of values that are derived from types."""
+"""Caching of values that are computed from types."""
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
@@ -14,11 +14,11 @@ def cached_by_type(function: Callable[[Any], R]) -> Callable[[Any], R]:
     """
     Cache the results of a function whose only argument is a type.
 
-    Equal types share a result even if they are different objects, as with ``list[int]``.
+    Equal types share a cached result even if they are different objects, such as two ``list[int]``.
 
     Args:
         function:
-            Returns the same result for the same type. Exceptions are not cached.
+            The function. It must always return the same result for the same type. Exceptions are not cached.
     """
 
     @lru_cache(maxsize=256)

@@ -1,7 +1,5 @@
 """
-Constraints of `msgspec.Meta` in descriptions, examples and JSON Schemas.
-
-Most functions take the constraints of a type, some of them after a noun, an example or the type itself.
+Descriptions, examples and JSON Schema keywords for the constraints of `msgspec.Meta`.
 """
 
 from datetime import datetime, time
@@ -9,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from promptkit.types.kinds import Constraints, constrained
+from promptkit.types.kinds import Constraints, split_constraints
 
 #: `datetime` or `time`.
 Moment: TypeAlias = type[datetime | time]
@@ -17,12 +15,12 @@ Moment: TypeAlias = type[datetime | time]
 _CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _OFFSET: Final = rf"(?:[Zz]|[+-]{_CLOCK})"
 _TIME: Final = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]+)?"
-#: Years from 1 to 9999. Patterns do not use lookahead, because some clients do not support it.
+#: Years from 1 to 9999. The pattern does not use lookahead, because some clients do not support it.
 _YEAR: Final = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
 _DATE: Final = rf"{_YEAR}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 
-#: Patterns by the value of `msgspec.Meta(tz=...)`: an offset is required, rejected, or optional.
-_OFFSETS: Final = {True: _OFFSET, False: "", None: f"(?:{_OFFSET})?"}
+#: Patterns for the offset, keyed by `msgspec.Meta(tz=...)`: it is required, rejected, or optional.
+_OFFSET_PATTERNS: Final = {True: _OFFSET, False: "", None: f"(?:{_OFFSET})?"}
 _OFFSET_WORDS: Final = {True: " with an offset", False: " without an offset", None: ""}
 _OFFSET_EXAMPLES: Final = {True: "+01:00", False: ""}
 
@@ -36,7 +34,7 @@ _BOUNDS: Final = (
 
 
 def describe_number(noun: str, limits: Constraints) -> str:
-    """Describe a number, with its bounds: ``a whole number from 1 to 9``."""
+    """Describe a number and its bounds: ``a whole number from 1 to 9``."""
     if limits.ge is not None and limits.le is not None:
         return f"{noun} from {limits.ge} to {limits.le}"
     bounds = [(phrase, getattr(limits, name)) for phrase, name in _BOUNDS]
@@ -45,7 +43,7 @@ def describe_number(noun: str, limits: Constraints) -> str:
 
 
 def number_example(example: float, limits: Constraints) -> float:
-    """Return a number that meets the constraints; an integer if *example* is an integer."""
+    """Return an example number that meets the constraints. It is an integer if *example* is an integer."""
     if limits.multiple_of is not None or isinstance(example, int):
         return _multiple_within(limits.multiple_of or 1, limits)
     if limits.gt is not None and limits.lt is not None:
@@ -58,6 +56,8 @@ def number_example(example: float, limits: Constraints) -> float:
 def _multiple_within(step: float, limits: Constraints) -> float:
     """
     Return the smallest multiple of *step* within the bounds; the largest if there is only an upper bound.
+
+    Without bounds, return *step*.
     """
     if limits.ge is not None:
         return -(-limits.ge // step) * step
@@ -69,18 +69,18 @@ def _multiple_within(step: float, limits: Constraints) -> float:
 
 
 def describe_text(limits: Constraints) -> str:
-    """Describe text, with its length and its pattern."""
+    """Describe text, including the limits on its length and its pattern."""
     pattern = f" that matches {limits.pattern}" if limits.pattern else ""
     return f"text{describe_length(limits, 'characters')}{pattern}"
 
 
 def describe_base64(limits: Constraints) -> str:
-    """Describe bytes in JSON, with their length."""
+    """Describe base64 text, including the limits on the number of bytes that it encodes."""
     return f"base64{describe_length(limits, 'bytes')}"
 
 
 def describe_length(limits: Constraints, noun: str) -> str:
-    """Describe the bounds of a length, with a leading space; return ``""`` if there are none."""
+    """Describe the limits on a length, with a leading space; return ``""`` if there are none."""
     if limits.min_length == limits.max_length:
         return "" if limits.min_length is None else f" of {limits.min_length} {noun}"
     bounds = {"at least": limits.min_length, "at most": limits.max_length}
@@ -89,12 +89,12 @@ def describe_length(limits: Constraints, noun: str) -> str:
 
 
 def describe_moment(noun: str, kind: Moment, limits: Constraints) -> str:
-    """Describe a date and time, or a time: whether it has an offset, and an example."""
+    """Describe a datetime or a time: whether an offset is required or rejected, and an example."""
     return f"{noun}{_OFFSET_WORDS[limits.tz]}, as in {moment_example(kind, limits)}"
 
 
 def moment_example(kind: Moment, limits: Constraints) -> str:
-    """Return an example of a date and time, or of a time, with an offset if one is required."""
+    """Return an example of a datetime or a time, with an offset unless offsets are rejected."""
     moment, offset = ("12:00:00", "") if kind is time else ("2026-01-31T12:00:00", "Z")
     return moment + (offset if limits.tz is None else _OFFSET_EXAMPLES[limits.tz])
 
@@ -106,15 +106,15 @@ def moment_facets(kind: Moment, limits: Constraints) -> dict[str, str]:
 
 
 def base64_length(limits: Constraints) -> dict[str, int]:
-    """Return the JSON Schema bounds for the length of base64, given the bounds for the number of bytes."""
+    """Convert limits on the number of bytes to JSON Schema limits on the length of their base64 text."""
     bounds = {"minLength": limits.min_length, "maxLength": limits.max_length}
     return {word: 4 * ((bound + 2) // 3) for word, bound in bounds.items() if bound is not None}
 
 
 def moment_pattern(kind: Moment, limits: Constraints) -> dict[str, str]:
-    """Return the JSON Schema pattern for a date and time, or for a time, as msgspec parses it."""
+    """Return the ``pattern`` keyword for the text that msgspec parses as a datetime or a time."""
     date = "" if kind is time else f"{_DATE}[Tt ]"
-    return {"pattern": f"^{date}{_TIME}{_OFFSETS[limits.tz]}$"}
+    return {"pattern": f"^{date}{_TIME}{_OFFSET_PATTERNS[limits.tz]}$"}
 
 
 NO_OFFSET: Final = "has no offset"
@@ -127,15 +127,15 @@ def offset_error(value: Any, annotation: Any, *, seconds: str = "") -> str | Non
 
     Args:
         value:
-            The time, or its text from a client.
+            The datetime or time, or the text that a client sent for it.
 
         annotation:
-            The type of the time, which can require or reject an offset.
+            The type, whose constraints can require or reject an offset.
 
         seconds:
-            The seconds in the example, if they are required.
+            The seconds to show in the message's example, such as ``":00"``, if the format requires seconds.
     """
-    kind, limits = constrained(annotation)
+    kind, limits = split_constraints(annotation)
     if kind not in (datetime, time) or limits.tz is None:
         return None
     try:

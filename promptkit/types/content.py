@@ -1,4 +1,4 @@
-"""Arguments with content: conversations, images and audio."""
+"""Arguments that contain content: conversations, messages, images and audio."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -13,7 +13,7 @@ from promptkit.language.blocks import to_block
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
-from promptkit.language.messages import Message, Workflow, make_workflow, message_of, system_text
+from promptkit.language.messages import Message, Workflow, make_message, make_workflow, system_text
 from promptkit.language.text import Text, plain_text
 from promptkit.language.turns import system
 from promptkit.language.validation import Role, checked_role
@@ -23,29 +23,29 @@ from promptkit.types.scalar_parsers import BASE64
 
 class Surrogate(Struct, frozen=True):
     """
-    A type that is read in place of another, and the conversions between them.
+    A type that is parsed in place of another type, and the conversions between the two.
 
     Args:
         model:
-            The type that is read.
+            The type to parse first.
 
         build:
-            Converts a value of *model* to the original type. Raises `ConversionError` for every invalid part.
+            Converts a value of *model* to the original type. Raises `ConversionError` for invalid values.
 
         dump:
-            Converts a value to JSON.
+            Converts a value of the original type to JSON-compatible data.
 
         schema:
-            The JSON Schema of the input of *build*, with its own ``$defs``.
+            The JSON Schema of the values that *build* accepts, with its own ``$defs``.
 
         expected:
-            A short description of the input of *build*, for the end of a sentence.
+            A short description of the values that *build* accepts, to be used at the end of a sentence.
 
         example:
-            An example in JSON; None if there is none.
+            An example as JSON-compatible data; None if there is none.
 
         values:
-            All valid strings, if there are few.
+            All valid strings, if there are only a few; otherwise empty.
     """
 
     model: Any
@@ -57,21 +57,21 @@ class Surrogate(Struct, frozen=True):
     values: tuple[str, ...] = ()
 
 
-# The wire format. These classes have no docstrings. Their fields are in the order of the specification:
+# The wire format. These classes have no docstrings. Their fields are in the specification's order:
 # https://modelcontextprotocol.io/specification/2025-11-25/schema#contentblock
 
 
-class _Sent(Struct, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
+class _WireStruct(Struct, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
     pass
 
 
-class _SentAnnotations(_Sent, kw_only=True):
+class _WireAnnotations(_WireStruct, kw_only=True):
     audience: list[Role] = []
     priority: float | None = None
     last_modified: str | None = None
 
 
-class _SentDocument(_Sent, kw_only=True):
+class _WireResource(_WireStruct, kw_only=True):
     uri: str | None = None
     mime_type: str | None = None
     text: str | None = None
@@ -79,7 +79,7 @@ class _SentDocument(_Sent, kw_only=True):
     meta: dict[str, Any] | None = field(name="_meta", default=None)
 
 
-class _SentBlock(_Sent, kw_only=True):
+class _WireBlock(_WireStruct, kw_only=True):
     type: Literal["text", "image", "audio", "resource", "resource_link"]
     text: str | None = None
     data: bytes | None = None
@@ -90,23 +90,23 @@ class _SentBlock(_Sent, kw_only=True):
     description: str | None = None
     size: int | None = None
     icons: list[Any] | None = None
-    resource: _SentDocument | None = None
-    annotations: _SentAnnotations | None = None
+    resource: _WireResource | None = None
+    annotations: _WireAnnotations | None = None
     meta: dict[str, Any] | None = field(name="_meta", default=None)
 
 
-class _SentTurn(_Sent):
+class _WireTurn(_WireStruct):
     role: str
-    content: str | _SentBlock | list[_SentBlock]
+    content: str | _WireBlock | list[_WireBlock]
 
 
 class _BlockKind(Struct, frozen=True):
     """
-    A kind of content: its class, and the names of the fields that both the class and a `_SentBlock` have.
+    A kind of content: its class, and the names of the fields that the class shares with a `_WireBlock`.
     """
 
     make: Callable[..., Content]
-    needed: tuple[str, ...]
+    required: tuple[str, ...]
     optional: tuple[str, ...] = ()
 
 
@@ -119,8 +119,8 @@ _KINDS: Final[Mapping[str, _BlockKind]] = {
 }
 
 
-def _workflow(turns: list[_SentTurn]) -> Workflow:
-    workflows = collect(enumerate(turns), _turn_workflow)
+def _build_workflow(turns: list[_WireTurn]) -> Workflow:
+    workflows = collect(enumerate(turns), _build_turn)
     try:
         system = system_text(*(workflow.system for workflow in workflows))
     except ValueError as error:
@@ -128,15 +128,15 @@ def _workflow(turns: list[_SentTurn]) -> Workflow:
     return make_workflow(tuple(message for workflow in workflows for message in workflow), system)
 
 
-def _turn_workflow(turn: _SentTurn) -> Workflow:
-    """Return a turn as a workflow; a turn with the role system becomes a system part."""
+def _build_turn(turn: _WireTurn) -> Workflow:
+    """Convert a turn to a workflow. A turn with the role ``"system"`` becomes a system part."""
     if turn.role != "system":
-        return make_workflow(tuple(_messages(turn)))
-    blocks = [block for block in _blocks(turn.content) if to_block(block) is not None]
+        return make_workflow(tuple(_build_messages(turn)))
+    blocks = [block for block in _build_blocks(turn.content) if to_block(block) is not None]
     texts = [block for block in blocks if isinstance(block, Text)]
     if len(texts) < len(blocks):
         raise ConversionError(
-            path=".content", reason="has content other than text, but a system part is text"
+            path=".content", reason="has content other than text, but system parts must be text"
         )
     try:
         return system(*texts)
@@ -144,21 +144,21 @@ def _turn_workflow(turn: _SentTurn) -> Workflow:
         raise ConversionError(path=".content", reason=f"is invalid: {error}") from None
 
 
-def _message(turn: _SentTurn) -> Message:
-    messages = _messages(turn)
+def _build_message(turn: _WireTurn) -> Message:
+    messages = _build_messages(turn)
     if len(messages) != 1:
-        reason = "has no content" if not messages else "has several blocks, but a message has only one"
+        reason = "has no content" if not messages else "has several blocks, but a message can have only one"
         raise ConversionError(path=".content", reason=reason)
     return messages[0]
 
 
-def _messages(turn: _SentTurn) -> list[Message]:
-    """Return a message for each block of a turn. Blank text is omitted, as by `user`."""
-    role = _role(turn.role)
-    return [message_of(role, block) for block in _blocks(turn.content) if to_block(block) is not None]
+def _build_messages(turn: _WireTurn) -> list[Message]:
+    """Return one message for each block of a turn, omitting blank text as `user` does."""
+    role = _parse_role(turn.role)
+    return [make_message(role, block) for block in _build_blocks(turn.content) if to_block(block) is not None]
 
 
-def _role(text: str) -> Role:
+def _parse_role(text: str) -> Role:
     try:
         return checked_role(text)  # type: ignore[arg-type]  # this validates it
     except ValueError as error:
@@ -168,62 +168,62 @@ def _role(text: str) -> Role:
         ) from None
 
 
-def _blocks(content: str | _SentBlock | list[_SentBlock]) -> Iterator[Content]:
+def _build_blocks(content: str | _WireBlock | list[_WireBlock]) -> Iterator[Content]:
     if isinstance(content, str):
         yield plain_text(content)
-    elif isinstance(content, _SentBlock):
-        yield _content(content, ".content")
+    elif isinstance(content, _WireBlock):
+        yield _build_content(content, ".content")
     else:
         for index, block in enumerate(content):
-            yield _content(block, f".content[{index}]")
+            yield _build_content(block, f".content[{index}]")
 
 
 def content_of(block: Mapping[str, Any]) -> Content:
-    """Convert a content block from its wire format."""
-    return _content(convert(block, _SentBlock), "")
+    """Convert a content block in wire format to content."""
+    return _build_content(convert(block, _WireBlock), "")
 
 
-def _content(block: _SentBlock, path: str) -> Content:
+def _build_content(block: _WireBlock, path: str) -> Content:
     kind, annotations = _KINDS[block.type], block.annotations
     is_resource = block.type == "resource"
     source, source_path = (block.resource, f"{path}.resource") if is_resource else (block, path)
-    for name in kind.needed:
+    for name in kind.required:
         if getattr(source, name, None) is None:
             raise ConversionError(
                 "base64" if name == "data" else "text", got=ABSENT, path=f"{source_path}.{name}"
             )
-    fields = {name: getattr(source, name) for name in (*kind.needed, *kind.optional)}
+    fields = {name: getattr(source, name) for name in (*kind.required, *kind.optional)}
     try:
         return kind.make(**fields, **(structs.asdict(annotations) if annotations else {}))
     except (TypeError, ValueError, MediaError) as error:
         raise ConversionError(path=path, reason=f"is invalid: {error}") from None
 
 
-def _turn(message: Message) -> dict[str, Any]:
+def _dump_message(message: Message) -> dict[str, Any]:
     content = message.content
     if isinstance(content, Text) and not content.annotated:
         return {"role": message.role, "content": content.text}
-    return {"role": message.role, "content": to_builtins(_block(content))}
+    return {"role": message.role, "content": to_builtins(_dump_content(content))}
 
 
-def _block(content: Content) -> _SentBlock:
+def _dump_content(content: Content) -> _WireBlock:
     name: Any
     name, kind = next(item for item in _KINDS.items() if item[1].make is type(content))
-    fields = {field: getattr(content, field) for field in (*kind.needed, *kind.optional)}
-    annotations = _sent_annotations(content) if content.annotated else None
+    fields = {field: getattr(content, field) for field in (*kind.required, *kind.optional)}
+    annotations = _dump_annotations(content) if content.annotated else None
     if name == "resource":
-        return _SentBlock(type=name, resource=_SentDocument(**fields), annotations=annotations)
-    return _SentBlock(type=name, **fields, annotations=annotations)
+        return _WireBlock(type=name, resource=_WireResource(**fields), annotations=annotations)
+    return _WireBlock(type=name, **fields, annotations=annotations)
 
 
-def _sent_annotations(content: Content) -> _SentAnnotations:
+def _dump_annotations(content: Content) -> _WireAnnotations:
     modified = content.last_modified
     text = modified.isoformat() if isinstance(modified, datetime) else None
-    return _SentAnnotations(audience=[*content.audience], priority=content.priority, last_modified=text)
+    return _WireAnnotations(audience=[*content.audience], priority=content.priority, last_modified=text)
 
 
 def _media_surrogate(media_type: type[Image | Audio]) -> Surrogate:
-    """Return the surrogate of images or audio."""
+    """Return the surrogate for `Image` or `Audio`, which is bytes."""
 
     def build(data: bytes) -> Image | Audio:
         try:
@@ -239,7 +239,7 @@ def _media_surrogate(media_type: type[Image | Audio]) -> Surrogate:
 _TEXT: Final = {"type": "string"}
 _BASE64: Final = {"type": "string", "contentEncoding": "base64"}
 
-#: Some fields of a block are omitted, because models read this schema and every word costs tokens.
+#: Less important fields of a block are left out, because models read this schema and every word costs tokens.
 _BLOCK_SCHEMA: Final = {
     "type": "object",
     "properties": {
@@ -269,18 +269,23 @@ def _turn_schema(*roles: str) -> dict[str, Any]:
 _TURN_SCHEMA: Final = _turn_schema(*get_args(Role))
 _TURN_EXAMPLE: Final = {"role": "user", "content": "text"}
 
-#: promptkit's classes that can be arguments.
+#: Surrogates for promptkit's classes that can be the types of arguments.
 SURROGATES: Final[Mapping[type, Surrogate]] = {
     Workflow: Surrogate(
-        list[_SentTurn],
-        _workflow,
-        lambda workflow: [_turn(message) for message in workflow.shown],
+        list[_WireTurn],
+        _build_workflow,
+        lambda workflow: [_dump_message(message) for message in workflow.shown],
         {"type": "array", "items": _turn_schema(*get_args(Role), "system")},
         "a list of messages, each with role and content",
         [_TURN_EXAMPLE],
     ),
     Message: Surrogate(
-        _SentTurn, _message, _turn, _TURN_SCHEMA, "a message with role and content", _TURN_EXAMPLE
+        _WireTurn,
+        _build_message,
+        _dump_message,
+        _TURN_SCHEMA,
+        "a message with role and content",
+        _TURN_EXAMPLE,
     ),
     Image: _media_surrogate(Image),
     Audio: _media_surrogate(Audio),

@@ -1,7 +1,7 @@
 """
-Descriptions of types in words, and examples where words are not enough.
+Descriptions of types in words, and example values.
 
-Choices are described in the author's order.
+Choices are listed in the author's order.
 """
 
 from collections.abc import Iterable
@@ -11,10 +11,9 @@ from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
-from promptkit.types.choices import meaning_of, one_of
+from promptkit.types.choices import describe_names, meaning_of
 from promptkit.types.constraints import describe_length
 from promptkit.types.kinds import (
-    constrained,
     is_enum,
     is_literal,
     is_mapping,
@@ -24,47 +23,48 @@ from promptkit.types.kinds import (
     is_union,
     members_of,
     members_of_record,
+    split_constraints,
     surrogate_of,
     tag_of,
 )
 from promptkit.types.scalar_types import scalar_of
 from promptkit.types.unstructuring import json_of
 
-#: The maximum depth of an example, which ends recursive types.
+#: The maximum depth of an example, so that examples of recursive types are finite.
 _MAX_DEPTH: Final = 4
 
 
 def join_description(words: str | None, clauses: Iterable[str]) -> str:
-    """Return an author's description, followed by further details in parentheses."""
+    """Return an author's description, if any, followed by details in parentheses."""
     details = "; ".join(filter(None, clauses))
     return f"{words} ({details})" if words and details else words or details
 
 
 def example_clause(examples: Iterable[str]) -> str:
-    """Describe the author's examples; return ``""`` for none."""
+    """Introduce the author's examples with "for example"; return ``""`` if there are none."""
     words = ", ".join(examples)
     return words and f"for example {words}"
 
 
 def default_clause(variable: str | None, values: Iterable[str]) -> str:
-    """Describe the default: an environment variable, a value, or both; return ``""`` for neither."""
+    """Describe a default that comes from an environment variable, a value, or both; ``""`` for neither."""
     sources = [f"from ${variable}", *values] if variable else [*values]
     return f"default {', else '.join(sources)}" if sources else ""
 
 
-def expected_of(annotation: Any, *, with_meanings: bool = False) -> str:
+def describe_type(annotation: Any, *, with_meanings: bool = False) -> str:
     """
-    Describe the valid values of a type, for the end of a sentence: ``a whole number of at least 1``.
+    Describe the valid values of a type, for use at the end of a sentence: ``a whole number of at least 1``.
 
     Args:
         annotation:
             The type.
 
         with_meanings:
-            Whether to add the meanings of choices.
+            Whether to add the meaning of each choice.
     """
-    describe = partial(expected_of, with_meanings=with_meanings)
-    kind, limits = constrained(annotation)
+    describe = partial(describe_type, with_meanings=with_meanings)
+    kind, limits = split_constraints(annotation)
     words = "a value"
     if (scalar := scalar_of(kind)) is not None:
         words = scalar.describe(limits)
@@ -94,13 +94,13 @@ def expected_of(annotation: Any, *, with_meanings: bool = False) -> str:
 
 
 def describe_choices(values: Iterable[Any], *, with_meanings: bool = False) -> str:
-    """Describe choices in JSON. Text is not quoted, and null, which means a missing value, is omitted."""
+    """Describe choices as JSON. Text is unquoted, and None is omitted because it means a missing value."""
     choices = [value for value in values if value is not None]
     texts = list(map(_choice_text, choices))
     meanings = {
         text: meaning_of(choice) for text, choice in zip(texts, choices, strict=True) if with_meanings
     }
-    return one_of(texts, {text: meaning for text, meaning in meanings.items() if meaning})
+    return describe_names(texts, {text: meaning for text, meaning in meanings.items() if meaning})
 
 
 def _choice_text(choice: Any) -> str:
@@ -114,7 +114,7 @@ def example_text(annotation: Any) -> str:
 
 
 def _example(annotation: Any, depth: int) -> Any:  # noqa: C901 (one for each kind of type)
-    kind, limits = constrained(annotation)
+    kind, limits = split_constraints(annotation)
     arguments = get_args(kind)
     example: Any = "text"
     if depth > _MAX_DEPTH:

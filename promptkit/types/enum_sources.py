@@ -1,4 +1,4 @@
-"""Meanings of enumeration members: the string literals below them in the source."""
+"""Meanings of enumeration members, which authors write as string literals below the members."""
 
 import ast
 import inspect
@@ -18,16 +18,16 @@ _meanings: Final[WeakKeyDictionary[type[Enum], Mapping[str, str]]] = WeakKeyDict
 
 def meanings_of(kind: type[Enum]) -> Mapping[str, str]:
     """
-    Return the meaning of each member that has one, on one line without a final period, by member name.
+    Return the meanings of an enumeration's members, keyed by member name. Members without one are omitted.
 
-    The source is read once for each class.
+    Each meaning is on one line and has no final period. The source is read only once for each class.
     """
     if (meanings := _meanings.get(kind)) is None:
-        meanings = _meanings[kind] = _read_meanings(kind)
+        meanings = _meanings[kind] = _parse_meanings(kind)
     return meanings
 
 
-def _read_meanings(kind: type[Enum]) -> Mapping[str, str]:
+def _parse_meanings(kind: type[Enum]) -> Mapping[str, str]:
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     source = text_of(file) if file else ""
     starts = re.finditer(rf"^[ \t]*class[ \t]+{re.escape(kind.__name__)}\b", source, re.MULTILINE)
@@ -39,11 +39,13 @@ def _read_meanings(kind: type[Enum]) -> Mapping[str, str]:
 
 
 def _literals_in(source: str) -> dict[str, str]:
-    """Return the literal below each name in the class that starts *source*; ``""`` for names without one."""
-    try:  # parsing only the class is faster than parsing its file
+    """
+    Return the string literal below each name in the class at the start of *source*; ``""`` if there is none.
+    """
+    try:  # parsing only the class is faster than parsing the whole file
         block = "".join(inspect.getblock(source.splitlines(keepends=True)))
         tree = ast.parse(f"if True:\n{block}" if block[0].isspace() else block)
-    except (SyntaxError, ValueError, TokenError):  # the file has changed, or the class is in a string
+    except (SyntaxError, ValueError, TokenError):  # the file has changed, or the match was inside a string
         return {}
     definitions = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     body = next((definition.body for definition in definitions), [])

@@ -1,4 +1,4 @@
-"""Authors' functions: annotations, defaults, and synchronous calls to asynchronous functions."""
+"""Inspection of authors' functions (annotations, defaults), and synchronous calls to asynchronous ones."""
 
 import inspect
 import sys
@@ -14,17 +14,17 @@ from promptkit.types.kinds import is_union
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
-#: Immutable types, which most defaults have.
+#: Immutable types. Most defaults have one of these types.
 _IMMUTABLE: Final = frozenset({str, int, float, bool, bytes, type(None)})
 
 #: Options that make `inspect.signature` and `inspect.get_annotations` return forward references for
-#: annotations that cannot be evaluated. Before Python 3.14, such a function could not be defined.
-FORWARD: Final[dict[str, Any]] = {}
+#: annotations that cannot be evaluated. Before Python 3.14, defining such a function raised an error.
+FORWARD_REFERENCES: Final[dict[str, Any]] = {}
 _GET_ANNOTATIONS_OPTIONS: Final[dict[str, Any]] = {}
 if sys.version_info >= (3, 14):
     from annotationlib import Format
 
-    FORWARD["annotation_format"] = _GET_ANNOTATIONS_OPTIONS["format"] = Format.FORWARDREF
+    FORWARD_REFERENCES["annotation_format"] = _GET_ANNOTATIONS_OPTIONS["format"] = Format.FORWARDREF
 
 
 def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:
@@ -38,43 +38,43 @@ def evaluate_annotation(annotation: Any, function: Callable[..., Any], names: Ma
 
     Args:
         annotation:
-            The type, or its text in the source.
+            The type, or its source text.
 
         function:
-            The author's function. Names are looked up in its module.
+            The author's function. Names in the annotation are looked up in its module.
 
         names:
-            The local names around the function's definition.
+            The local names in scope where the function is defined, with their values.
 
     Raises:
-        Exception: Any exception raised by the evaluation.
+        Exception: Any exception that evaluating the annotation raises.
     """
     holder = types.SimpleNamespace(__annotations__={"it": annotation})
     outer = getattr(function, "__globals__", {})
     return typing.get_type_hints(holder, outer, dict(names), include_extras=True)["it"]
 
 
-def notes_of(annotation: Any) -> list[Any]:
-    """Return the metadata of ``Annotated`` around a type and around the members of a union."""
+def metadata_of(annotation: Any) -> list[Any]:
+    """Return the ``Annotated`` metadata of a type and, if it is a union, of its members."""
     if typing.get_origin(annotation) is typing.Annotated:
-        return [*annotation.__metadata__, *notes_of(annotation.__origin__)]
+        return [*annotation.__metadata__, *metadata_of(annotation.__origin__)]
     if is_union(annotation):
-        return [note for member in typing.get_args(annotation) for note in notes_of(member)]
+        return [note for member in typing.get_args(annotation) for note in metadata_of(member)]
     return []
 
 
 def copy_mutable_defaults(function: F) -> F:
     """
-    Wrap *function* to copy its mutable defaults for each call, if it has any.
+    Wrap *function* so that each call gets a new copy of every mutable default. Without any, return it as is.
 
-    A default that cannot be copied is shared by all calls, as in Python.
+    All calls share a default that cannot be copied, as usual in Python.
     """
     unwrapped = inspect.unwrap(function)
     by_position = getattr(unwrapped, "__defaults__", None) or ()
     by_name = getattr(unwrapped, "__kwdefaults__", None) or {}
     if _IMMUTABLE.issuperset(map(type, (*by_position, *by_name.values()))):
         return function
-    signature = inspect.signature(function, **FORWARD)
+    signature = inspect.signature(function, **FORWARD_REFERENCES)
     mutable = {
         name: parameter.default
         for name, parameter in signature.parameters.items()
@@ -102,7 +102,7 @@ def _is_mutable(default: Any) -> bool:
 
 def is_any_async(*functions: Callable[..., Any]) -> bool:
     """
-    Return whether any of *functions*, such as a function and its decorators, is asynchronous.
+    Return whether any of *functions* is asynchronous. Pass a function together with the function it wraps.
     """
     return any(
         inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
@@ -117,7 +117,7 @@ def run_async(
     message: str,
 ) -> T:
     """
-    Call a coroutine function on a new event loop.
+    Call a coroutine function on a new event loop, and return its result.
 
     Args:
         function:
@@ -130,19 +130,19 @@ def run_async(
             The function's keyword arguments.
 
         message:
-            The error message if an event loop is running already.
+            The error message to raise if an event loop is already running.
 
     Raises:
-        RuntimeError: If an event loop is running on this thread.
+        RuntimeError: If an event loop is already running on this thread.
 
-        Exception: Any exception raised by the function.
+        Exception: Any exception that the function raises.
     """
     import asyncio  # usually loaded already
 
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        pass  # the call is below, so that its exceptions do not have this one as context
+        pass  # the call is below, so that this exception does not become the context of the function's
     else:
         raise RuntimeError(message)
     return asyncio.run(function(*args, **kwargs))

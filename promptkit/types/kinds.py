@@ -1,4 +1,4 @@
-"""Kinds of types, and type checks of values."""
+"""Classification of types, and checks that values have a type."""
 
 import dataclasses
 import types
@@ -16,13 +16,13 @@ from msgspec.structs import replace
 from promptkit.types.content import SURROGATES, Surrogate
 from promptkit.types.errors import ConversionError
 
-#: Limits for a set, or a dict whose keys are not text, from a client: its size, and the number of values with
-#: the same hash. Clients can choose numbers that collide, which take quadratic time.
+#: Limits for a client's set, or dict whose keys are not text: its size, and the number of values with the
+#: same hash. Clients can choose numbers whose hashes collide, and hashing those takes quadratic time.
 _MAX_HASHED: Final = 10_000
 _MAX_COLLIDING: Final = 32
 
 
-def checked_hashed(values: list[Any]) -> list[Any]:
+def checked_hashable(values: list[Any]) -> list[Any]:
     """
     Return *values* if they can be hashed safely.
 
@@ -31,25 +31,25 @@ def checked_hashed(values: list[Any]) -> list[Any]:
     """
     if len(values) > _MAX_HASHED:
         raise ConversionError(reason=f"has more than {_MAX_HASHED:,} values: send fewer")
-    values_by_hash: dict[str, set[Any]] = {}  # by text, whose hashes are unpredictable
+    values_by_hash: dict[str, set[Any]] = {}  # the keys are text, because hashes of text are unpredictable
     for value in values if len(values) > _MAX_COLLIDING else ():
         colliding = values_by_hash.setdefault(str(hash(value)), set())
         colliding.add(value)
         if len(colliding) > _MAX_COLLIDING:
-            raise ConversionError(reason="has too many values that collide when they are hashed")
+            raise ConversionError(reason="has too many values with the same hash: send fewer")
     return values
 
 
-#: Conversions of a JSON array to a sequence or set type.
+#: Functions that convert a list to each sequence and set type.
 SEQUENCES: Final[dict[Any, Callable[[list[Any]], Any]]] = {
     **dict.fromkeys((list, abc.MutableSequence), list),
     **dict.fromkeys((tuple, abc.Collection, abc.Sequence), tuple),
-    **dict.fromkeys((set, abc.Set, abc.MutableSet), lambda values: set(checked_hashed(values))),
-    frozenset: lambda values: frozenset(checked_hashed(values)),
+    **dict.fromkeys((set, abc.Set, abc.MutableSet), lambda values: set(checked_hashable(values))),
+    frozenset: lambda values: frozenset(checked_hashable(values)),
 }
 _MAPPINGS: Final = (dict, abc.Mapping, abc.MutableMapping)
 
-#: Qualifiers around the type of a member, and whether they make it required.
+#: Qualifiers of a member's type, and whether they make the member required; None if they do not affect it.
 _QUALIFIERS: Final[Mapping[Any, bool | None]] = {
     typing.Required: True,
     typing.NotRequired: False,
@@ -58,7 +58,7 @@ _QUALIFIERS: Final[Mapping[Any, bool | None]] = {
 }
 
 
-def plain(annotation: Any, *, core: bool = False) -> Any:
+def unwrap_type(annotation: Any, *, core: bool = False) -> Any:
     """
     Unwrap a `typing.NewType` or a ``type`` alias.
 
@@ -67,7 +67,7 @@ def plain(annotation: Any, *, core: bool = False) -> Any:
             A type.
 
         core:
-            Whether to remove constraints and None as well.
+            Whether to also remove constraints, and None from a union with one other member.
     """
     while True:
         if isinstance(annotation, typing.NewType):
@@ -83,7 +83,7 @@ def plain(annotation: Any, *, core: bool = False) -> Any:
 
 
 class Constraints(msgspec.Struct, frozen=True):
-    """The constraints and descriptions of `msgspec.Meta` around a type."""
+    """The constraints and descriptions that `msgspec.Meta` adds to a type."""
 
     gt: float | None = None
     ge: float | None = None
@@ -103,12 +103,12 @@ class Constraints(msgspec.Struct, frozen=True):
 _NO_CONSTRAINTS: Final = Constraints()
 
 
-def constrained(annotation: Any, metadata: type = msgspec.Meta) -> tuple[Any, Constraints]:
-    """Return a type without aliases and metadata, and the constraints from its *metadata* instances."""
+def split_constraints(annotation: Any, metadata: type = msgspec.Meta) -> tuple[Any, Constraints]:
+    """Return a type without aliases and metadata, and the constraints from its instances of *metadata*."""
     if isinstance(annotation, type):
         return annotation, _NO_CONSTRAINTS
     limits: dict[str, Any] = {}
-    while is_constrained(annotation := plain(annotation)):
+    while is_constrained(annotation := unwrap_type(annotation)):
         notes = [note for note in annotation.__metadata__ if isinstance(note, metadata)]
         values = [
             (name, getattr(note, name, None)) for note in notes for name in Constraints.__struct_fields__
@@ -119,7 +119,7 @@ def constrained(annotation: Any, metadata: type = msgspec.Meta) -> tuple[Any, Co
 
 
 def is_enum(annotation: Any) -> bool:
-    """Return whether *annotation* is an enumeration of single values, not of flags to combine."""
+    """Return whether *annotation* is an enumeration, other than one of flags that can be combined."""
     return isinstance(annotation, type) and issubclass(annotation, Enum) and not issubclass(annotation, Flag)
 
 
@@ -129,7 +129,7 @@ def is_literal(annotation: Any) -> bool:
 
 
 def is_list(annotation: Any) -> bool:
-    """Return whether *annotation* is a list, set or variable-length tuple with an item type."""
+    """Return whether *annotation* is a list, set or variable-length tuple that has an item type."""
     return is_sequence(annotation) and bool(get_args(annotation))
 
 
@@ -142,7 +142,7 @@ def is_sequence(annotation: Any) -> bool:
 
 
 def is_mapping(annotation: Any) -> bool:
-    """Return whether values of *annotation* are JSON objects with arbitrary members."""
+    """Return whether *annotation* is a mapping, whose values are JSON objects with arbitrary members."""
     return (get_origin(annotation) or annotation) in _MAPPINGS
 
 
@@ -167,19 +167,19 @@ class Member(msgspec.Struct, frozen=True):
             The member's name in JSON.
 
         parameter:
-            The parameter of ``__init__`` for the member.
+            The name of the parameter of ``__init__`` that sets the member.
 
         type:
-            The member's type, evaluated.
+            The member's type, with all names resolved.
 
         required:
-            Whether the member has no default.
+            Whether the member must be given.
 
         default:
-            The default; `UNSET` if there is none, or if a function creates it.
+            The default; `UNSET` if there is none, or if an author's function creates it.
 
         attribute:
-            The attribute that stores the member; None if no attribute does.
+            The name of the attribute that stores the member's value; None if no attribute does.
     """
 
     name: str
@@ -192,17 +192,17 @@ class Member(msgspec.Struct, frozen=True):
 
 def members_of_record(kind: Any) -> list[Member]:
     """
-    Return the members of a record or a named tuple that clients can send.
+    Return the members that clients can send for a record or a named tuple.
 
     Raises TypeError for a struct that is serialized as a list.
     """
     cls = get_origin(kind) or kind
     if config := getattr(cls, "__struct_config__", None):
         if config.array_like:
-            msg = f"{cls.__name__} is serialized as a list: use a NamedTuple"
+            msg = f"{cls.__name__} is serialized as a list: use a NamedTuple instead"
             raise TypeError(msg)
         members = [
-            (f.name, _member(f.encode_name, f.type, f.default, f.default_factory))
+            (f.name, _make_member(f.encode_name, f.type, f.default, f.default_factory))
             for f in msgspec.structs.fields(kind)
         ]
         return [replace(member, parameter=name, attribute=name) for name, member in members]
@@ -214,10 +214,13 @@ def members_of_record(kind: Any) -> list[Member]:
         ]
     if is_named_tuple(cls):
         defaults = cls._field_defaults
-        return [_member(name, hints[name], defaults.get(name, NODEFAULT)) for name in cls._fields]
+        return [_make_member(name, hints[name], defaults.get(name, NODEFAULT)) for name in cls._fields]
     if attrs.has(cls):
         members = [
-            (f.alias, _member(f.name, hints[f.name], f.default, getattr(f.default, "factory", NODEFAULT)))
+            (
+                f.alias,
+                _make_member(f.name, hints[f.name], f.default, getattr(f.default, "factory", NODEFAULT)),
+            )
             for f in attrs.fields(cls)
             if f.init
         ]
@@ -225,16 +228,16 @@ def members_of_record(kind: Any) -> list[Member]:
     not_stored = _init_vars(cls, hints)
     stored = {f.name for f in dataclasses.fields(cls)}
     return [
-        replace(_member(f.name, not_stored[f.name], f.default), attribute=None)
+        replace(_make_member(f.name, not_stored[f.name], f.default), attribute=None)
         if f.name in not_stored
-        else _member(f.name, hints[f.name], f.default, f.default_factory)
+        else _make_member(f.name, hints[f.name], f.default, f.default_factory)
         for f in cls.__dataclass_fields__.values()
         if f.init and (f.name in not_stored or f.name in stored)
     ]
 
 
 def _init_vars(cls: Any, hints: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the types of the members that the constructor of a dataclass takes but does not store."""
+    """Return the types of a dataclass's init-only members, which are parameters but are not stored."""
     kinds = {name: hint.type for name, hint in hints.items() if isinstance(hint, dataclasses.InitVar)}
     # The type in an `InitVar` can still be a string.
     holder = type(cls.__name__, (), {"__module__": cls.__module__, "__annotations__": kinds})
@@ -242,13 +245,17 @@ def _init_vars(cls: Any, hints: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_required(hint: Any, name: str, cls: Any) -> bool:
-    """Return whether a TypedDict member is required. ``__required_keys__`` ignores qualifiers in strings."""
+    """
+    Return whether a TypedDict member is required.
+
+    ``__required_keys__`` alone is not enough, because it ignores qualifiers in string annotations.
+    """
     _, is_required = _without_qualifiers(hint)
     return name in cls.__required_keys__ if is_required is None else is_required
 
 
-def _member(name: str, hint: Any, default: Any, factory: Any = NODEFAULT) -> Member:
-    """Return a member; *default* and *factory* can be a library's marker for a missing default."""
+def _make_member(name: str, hint: Any, default: Any, factory: Any = NODEFAULT) -> Member:
+    """Create a member; *default* and *factory* can be a library's marker for a missing default."""
     has_default, has_factory = (
         all(value is not missing for missing in (NODEFAULT, dataclasses.MISSING, attrs.NOTHING))
         for value in (default, factory)
@@ -262,7 +269,7 @@ def _member(name: str, hint: Any, default: Any, factory: Any = NODEFAULT) -> Mem
 
 
 def hints_of(kind: Any) -> dict[str, Any]:
-    """Return the evaluated types of the members of a class by name, with its type arguments filled in."""
+    """Return the resolved types of a class's members, keyed by name, with its type arguments filled in."""
     cls = get_origin(kind) or kind
     type_arguments = dict(zip(getattr(cls, "__parameters__", ()), get_args(kind), strict=False))
     hints = typing.get_type_hints(cls, include_extras=True)
@@ -271,9 +278,9 @@ def hints_of(kind: Any) -> dict[str, Any]:
 
 def _without_qualifiers(hint: Any) -> tuple[Any, bool | None]:
     """
-    Return a type without qualifiers, and whether they make the member required.
+    Return a type without its qualifiers, and whether the qualifiers make the member required.
 
-    The second value is None if no qualifier decides this.
+    The second value is None if no qualifier determines this.
     """
     is_required = None
     while (origin := get_origin(hint)) in _QUALIFIERS:
@@ -286,13 +293,13 @@ def _without_qualifiers(hint: Any) -> tuple[Any, bool | None]:
 
 
 def tag_of(kind: Any) -> dict[str, Any]:
-    """Return the member that names the class of a tagged struct, with its value; ``{}`` for other types."""
+    """Return a tagged struct's tag field, mapped to its tag; ``{}`` for other types."""
     config = getattr(get_origin(kind) or kind, "__struct_config__", None)
     return {config.tag_field: config.tag} if config and config.tag_field else {}
 
 
 def _substitute(hint: Any, type_arguments: Mapping[Any, Any]) -> Any:
-    """Return a type with its type parameters replaced."""
+    """Return a type with its type parameters replaced by *type_arguments*; by Any where there is none."""
     if isinstance(hint, typing.TypeVar):
         return type_arguments.get(hint, Any)
     parameters = getattr(hint, "__parameters__", ()) if not isinstance(hint, type) else ()
@@ -300,7 +307,7 @@ def _substitute(hint: Any, type_arguments: Mapping[Any, Any]) -> Any:
 
 
 def is_constrained(annotation: Any) -> bool:
-    """Return whether *annotation* is ``Annotated``, for example with constraints of `msgspec.Meta`."""
+    """Return whether *annotation* is ``Annotated``, for example with a `msgspec.Meta`."""
     return get_origin(annotation) is typing.Annotated
 
 
@@ -310,36 +317,36 @@ def is_union(annotation: Any) -> bool:
 
 
 def is_nullable(annotation: Any) -> bool:
-    """Return whether None is a member of a union, with or without constraints."""
-    kind, _ = constrained(annotation)
+    """Return whether *annotation*, with or without constraints, is a union that includes None."""
+    kind, _ = split_constraints(annotation)
     return is_union(kind) and types.NoneType in get_args(kind)
 
 
 def members_of(annotation: Any) -> list[Any]:
-    """Return the members of a union without None; an empty list for any other type."""
+    """Return the members of a union except None; return an empty list for any other type."""
     members = get_args(annotation) if is_union(annotation) else ()
     return [member for member in members if member is not types.NoneType]
 
 
 def is_enumerable(annotation: Any) -> bool:
-    """Return whether the values of a type can be listed, like those of an enumeration."""
-    annotation = plain(annotation, core=True)
+    """Return whether all values of a type can be listed, like those of an enumeration."""
+    annotation = unwrap_type(annotation, core=True)
     if members := members_of(annotation):
         return all(map(is_enumerable, members))
     return annotation is bool or is_enum(annotation) or is_literal(annotation)
 
 
-def is_own(annotation: Any) -> bool:
-    """Return whether *annotation* is a class of promptkit's content, such as `Image`, or a subclass."""
+def is_promptkit_class(annotation: Any) -> bool:
+    """Return whether *annotation* is a class of `promptkit.language`, such as `Image`, or a subclass."""
     bases = getattr(annotation, "__mro__", ())
     return any(base.__module__.startswith("promptkit.language.") for base in bases)
 
 
 def surrogate_of(annotation: Any) -> Surrogate | None:
     """
-    Return the surrogate for a promptkit content class, or a Pydantic model; None for other types.
+    Return the surrogate for one of promptkit's content classes or a Pydantic model; None for other types.
     """
-    if is_own(annotation):
+    if is_promptkit_class(annotation):
         return SURROGATES.get(annotation)
     if isinstance(annotation, type) and hasattr(annotation, "__pydantic_validator__"):  # Pydantic is imported
         from promptkit.types.pydantic import pydantic_surrogate
@@ -349,13 +356,13 @@ def surrogate_of(annotation: Any) -> Surrogate | None:
 
 
 def is_bytes(annotation: Any) -> bool:
-    """Return whether *annotation* is bytes, or an image or audio made from bytes."""
+    """Return whether *annotation* is bytes, or `Image` or `Audio`, which are parsed from bytes."""
     surrogate = surrogate_of(annotation)
     return annotation is bytes or (surrogate is not None and surrogate.model is bytes)
 
 
 def has_parts(annotation: Any) -> bool:
-    """Return whether values of *annotation* have parts, so that they are written as JSON."""
+    """Return whether values of *annotation* have parts and are therefore written as JSON."""
     kind = get_origin(annotation) or annotation
     return isinstance(kind, type) and (
         kind in SEQUENCES or kind in _MAPPINGS or is_record(kind) or issubclass(kind, tuple)
@@ -363,13 +370,13 @@ def has_parts(annotation: Any) -> bool:
 
 
 def type_name(annotation: Any) -> str:
-    """Return a type as the author would write it."""
+    """Return a type's text, as the author would write it."""
     return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
 
 
-def fits(value: Any, annotation: Any) -> bool:
+def has_type(value: Any, annotation: Any) -> bool:
     """Return whether *value* has the type *annotation*."""
-    # A fast path for most values: importing typeguard takes longer than starting a server.
+    # A fast path for most values, because importing typeguard takes longer than starting a server.
     if type(value) is annotation:
         return True
     if is_literal(annotation) and any(type(value) is type(v) and value == v for v in get_args(annotation)):

@@ -1,7 +1,7 @@
 """
-Pydantic models: read, described and written by Pydantic.
+Surrogates for Pydantic models, which Pydantic itself validates, describes and serializes.
 
-This module is imported only if an annotation has a Pydantic model, so Pydantic is already imported.
+This module is imported only if an annotation contains a Pydantic model, so Pydantic is already imported.
 """
 
 import re
@@ -20,7 +20,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.types.content import Surrogate
 from promptkit.types.errors import ABSENT, MAX_ERRORS, ConversionError
 
-#: The type that is read in place of a model, a description and an example, by the type of the model's schema.
+#: By the type of a model's schema: the type to parse in place of the model, its description, and an example.
 _MODELS: Final[Mapping[Any, tuple[Any, str, Any]]] = {
     "object": (dict[str, Any], "a JSON object", {}),
     "array": (list[Any], "a list", []),
@@ -30,7 +30,7 @@ _MODELS: Final[Mapping[Any, tuple[Any, str, Any]]] = {
     "boolean": (bool, "yes or no", True),
 }
 
-#: The maximum depth of an example, which ends recursive models.
+#: The maximum depth of an example, so that examples of recursive models are finite.
 _MAX_DEPTH: Final = 4
 
 #: Whether this version of Pydantic has the option to reject unknown members.
@@ -39,7 +39,7 @@ _SUPPORTS_EXTRA: Final = "extra" in signature(TypeAdapter.validate_json).paramet
 
 class _Schemas(GenerateJsonSchema):
     """
-    A schema generator that omits titles, which cost tokens, if they only repeat member names.
+    A schema generator that omits titles that only repeat member names, because every word costs tokens.
     """
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
@@ -48,13 +48,13 @@ class _Schemas(GenerateJsonSchema):
 
 @lru_cache(maxsize=256)
 def pydantic_surrogate(kind: Any) -> Surrogate | None:
-    """Return the surrogate of a Pydantic model; None if it cannot be represented in JSON."""
+    """Return the surrogate for a Pydantic model; None if the model cannot be represented in JSON."""
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
         schema = adapter.json_schema(schema_generator=_Schemas)
     except Exception:  # noqa: BLE001 (custom schemas of authors can raise anything)
         return None
-    root = _resolve(schema, schema)
+    root = _resolve_reference(schema, schema)
     model, words, _ = _MODELS.get(root.get("type"), (Any, "a value", None))
     properties = root.get("properties", {})
     choices = tuple(map(str, root.get("enum", ())))
@@ -62,7 +62,9 @@ def pydantic_surrogate(kind: Any) -> Surrogate | None:
         words = f"one of {', '.join(choices)}" if choices else f"a JSON object with {', '.join(properties)}"
     return Surrogate(
         model,
-        partial(_build, adapter, _options(adapter.core_schema), frozenset(_names(schema))),
+        partial(
+            _build, adapter, _validation_options(adapter.core_schema), frozenset(_property_names(schema))
+        ),
         partial(adapter.dump_python, mode="json", by_alias=True),
         schema,
         words,
@@ -72,34 +74,34 @@ def pydantic_surrogate(kind: Any) -> Surrogate | None:
 
 
 def clear_type_cache() -> None:
-    """Clear the cache of models."""
+    """Clear the cache of surrogates."""
     pydantic_surrogate.cache_clear()
 
 
-def _resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return *schema*, or the schema that it refers to."""
+def _resolve_reference(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return *schema*, or the schema to which it refers."""
     while "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     return schema
 
 
-def _options(core_schema: Any) -> dict[str, Any]:
-    """Return the option that rejects unknown members, unless a model has a setting for them."""
-    is_explicit = any("extra_fields_behavior" in node for node in _nodes(core_schema))
+def _validation_options(core_schema: Any) -> dict[str, Any]:
+    """Return Pydantic's option to reject unknown members, unless a model configures how to treat them."""
+    is_explicit = any("extra_fields_behavior" in node for node in _walk_objects(core_schema))
     return {"extra": "forbid"} if _SUPPORTS_EXTRA and not is_explicit else {}
 
 
-def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield all objects in a schema."""
+def _walk_objects(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield all objects in a schema, including the schema itself."""
     if isinstance(schema, dict):
         yield schema
         schema = [*schema.values()]
     for part in schema if isinstance(schema, list | tuple) else ():
-        yield from _nodes(part)
+        yield from _walk_objects(part)
 
 
-def _names(schema: Any) -> Iterator[str]:
-    for node in _nodes(schema):
+def _property_names(schema: Any) -> Iterator[str]:
+    for node in _walk_objects(schema):
         if isinstance(properties := node.get("properties"), dict):
             yield from properties
 
@@ -118,7 +120,7 @@ _EXPECTED: Final = "Input should be "
 
 
 def _convert_error(error: ErrorDetails, names: frozenset[str]) -> ConversionError:
-    """Convert one Pydantic error, with promptkit's wording where the expected value is known."""
+    """Convert a Pydantic error, using promptkit's wording where possible."""
     *_, last = ("", *error["loc"])
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{shortened(step)}" for step in error["loc"])
     got, message, context = error["input"], error["msg"], error.get("ctx", {})
@@ -137,7 +139,7 @@ def _convert_error(error: ErrorDetails, names: frozenset[str]) -> ConversionErro
 
 
 def _example(adapter: TypeAdapter[Any], schema: Mapping[str, Any]) -> Any:
-    """Return an example of the model; None if no valid one can be generated."""
+    """Return an example of the model as JSON-compatible data; None if no valid one can be generated."""
     example = _generate(schema, schema, 0)
     try:
         adapter.validate_json(to_json(example))
@@ -147,7 +149,7 @@ def _example(adapter: TypeAdapter[Any], schema: Mapping[str, Any]) -> Any:
 
 
 def _generate(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
-    schema = _resolve(schema, root)
+    schema = _resolve_reference(schema, root)
     candidates = [schema[word] for word in ("const", "default") if word in schema]
     candidates += [*schema.get("examples", ()), *schema.get("enum", ())]
     if candidates or depth > _MAX_DEPTH:

@@ -1,7 +1,7 @@
 """
-Scalar types: a `ScalarType` for each type whose values have no parts.
+Scalar types, whose values have no parts.
 
-A new scalar type is one entry in `SCALARS`. `register_type` adds authors' own types.
+To support a new scalar type, add an entry to `SCALARS`. Authors add their own types with `register_type`.
 """
 
 import sys
@@ -19,85 +19,88 @@ from msgspec import Struct
 from promptkit.types import constraints
 from promptkit.types import scalar_parsers as parsing
 from promptkit.types.errors import ConversionError
-from promptkit.types.kinds import Constraints, constrained
-from promptkit.types.scalar_parsers import Read, text_parser
+from promptkit.types.kinds import Constraints, split_constraints
+from promptkit.types.scalar_parsers import ReadFunction, text_parser
 
-#: Converts a JSON value to a type with its constraints. Raises `ConversionError`, or an error of msgspec.
+#: A function that converts a JSON value to a type with its constraints. For invalid values, it raises
+#: `ConversionError` or an error of msgspec.
 Convert: TypeAlias = Callable[[Any, Any], Any]
 
 Schema: TypeAlias = Mapping[str, Any]
 
-#: Either constant, or derived from the constraints of a type.
+#: A constant, or a function that computes the value from a type's constraints.
 Words: TypeAlias = str | Callable[[Constraints], str]
 Facets: TypeAlias = Schema | Callable[[Constraints], Schema]
 
 
 class Reader(Struct, frozen=True):
     """
-    The conversion of one argument to values of a type.
+    The conversion of arguments to values of a type, and how to describe those arguments.
 
     Args:
         read:
-            Converts text or a JSON value from a client to a value of the type.
+            Converts a client's text or JSON value to a value of the type.
 
         expected:
-            A short description of the input of *read*, for the end of a sentence: ``a whole number``.
+            A short description of the values that *read* accepts, to be used at the end of a sentence:
+            ``a whole number``.
 
         hint:
-            The same for an argument's description; ``""`` if the description needs none.
+            A description of the values that *read* accepts, to be added to an argument's description; ``""``
+            if the argument needs none.
 
         values:
-            All valid strings, if there are few. Completion offers them.
+            All valid strings, if there are only a few. Completion offers them.
 
         meanings:
-            The meanings of those of *values* that have one.
+            The meanings of *values*, keyed by value. Values without a meaning are omitted.
 
         is_json:
-            Whether people have to write JSON.
+            Whether users must write JSON.
 
-        is_several:
+        accepts_several:
             Whether one string can contain several values.
     """
 
-    read: Read
+    read: ReadFunction
     expected: str
     hint: str = ""
     values: tuple[str, ...] = ()
     meanings: Mapping[str, str] = {}
     is_json: bool = False
-    is_several: bool = False
+    accepts_several: bool = False
 
 
 class ScalarType(Reader, frozen=True, kw_only=True):
-    """A scalar type. Attributes that depend on constraints can be functions of them."""
+    """A scalar type. An attribute that depends on a type's constraints can be a function of them."""
 
-    #: Converts a JSON value inside a larger one. It accepts the values of *schema*, while *read* also accepts
-    #: what people write.
+    #: Converts a JSON value that is part of a larger one. It accepts the values that *schema* allows, while
+    #: *read* also accepts what people write.
     convert: Convert = msgspec.convert
-    #: A short description of the input of *convert*; None if *expected* describes it.
-    described: Words | None = None
-    #: An example in JSON.
+    #: A short description of the values that *convert* accepts; None if *expected* describes them.
+    json_description: Words | None = None
+    #: An example as JSON-compatible data.
     example: Any = "text"
-    #: The JSON Schema of the input of *convert*.
+    #: The JSON Schema of the values that *convert* accepts.
     schema: Schema
-    #: Keywords that constraints add to *schema*, except bounds of numbers and text.
+    #: Keywords that constraints add to *schema*, other than the limits of numbers and text.
     facets: Facets = {}
-    #: The JSON Schema of the type as the key of an object; None if the type cannot be a key.
+    #: The JSON Schema of the keys of objects whose keys have this type; None if the type cannot be a key.
     key_schema: Facets | None = None
     #: Converts the key of a JSON object to a value.
     convert_key: Convert = parsing.convert_key
     #: Converts a value to text that *read* accepts.
     write: Callable[[Any], str] = str
-    #: Converts a value to text for descriptions; None if *write* does.
+    #: Converts a value to text for descriptions; None to use *write*.
     show: Callable[[Any], str] | None = None
-    #: Whether descriptions show several values separated by commas instead of JSON.
+    #: Whether descriptions show several values as a comma-separated list instead of JSON.
     is_inline: bool = True
     #: Whether people write several values on separate lines, because a value can contain commas.
     one_per_line: bool = False
 
     def describe(self, limits: Constraints) -> str:
-        """Describe the input of `convert` with its constraints."""
-        words = self.expected if self.described is None else self.described
+        """Describe the values that `convert` accepts for a type with these constraints."""
+        words = self.expected if self.json_description is None else self.json_description
         return words(limits) if callable(words) else words
 
     def example_of(self, limits: Constraints) -> Any:
@@ -105,11 +108,11 @@ class ScalarType(Reader, frozen=True, kw_only=True):
         return self.example(limits) if callable(self.example) else self.example
 
     def facets_of(self, limits: Constraints) -> Schema:
-        """Return the keywords that the constraints add to the schema of this type."""
+        """Return the keywords that the constraints add to this type's schema."""
         return self.facets(limits) if callable(self.facets) else self.facets
 
     def key_schema_of(self, limits: Constraints) -> Schema:
-        """Return the JSON Schema of a key with its constraints."""
+        """Return the JSON Schema of a key that has the constraints."""
         return self.key_schema(limits) if callable(self.key_schema) else self.key_schema or {}
 
 
@@ -117,7 +120,7 @@ def text_scalar(
     read: Callable[[str], Any], *, expected: str, schema: Schema, write: Callable[[Any], str] = str
 ) -> ScalarType:
     """
-    Return the `ScalarType` of a type that msgspec does not support. Its values are text, in JSON as well.
+    Return the `ScalarType` for a type that msgspec does not support and whose values are strings in JSON.
     """
 
     def checked(value: Any, _: Any = None) -> Any:
@@ -140,20 +143,20 @@ def text_scalar(
     )
 
 
-def _build_scalar(read: Read, expected: str, **attributes: Any) -> ScalarType:
-    """Return the `ScalarType` of a type whose hint equals *expected*."""
+def _build_scalar(read: ReadFunction, expected: str, **attributes: Any) -> ScalarType:
+    """Return the `ScalarType` for a type whose hint is the same as *expected*."""
     return ScalarType(read, expected, expected, **attributes)
 
 
 _NUMBER: Final = "a number"
 _INTEGER: Final = "a whole number"
 
-#: The scalar types, built in and registered.
+#: The built-in and registered scalar types.
 SCALARS: Final[dict[type, ScalarType]] = {
     str: ScalarType(
         parsing.parse_text,
         "text",
-        described=constraints.describe_text,
+        json_description=constraints.describe_text,
         schema={"type": "string"},
         key_schema={},
     ),
@@ -161,7 +164,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         parsing.parse_bool,
         "yes or no",
         values=("yes", "no"),
-        described="true or false",
+        json_description="true or false",
         example=True,
         schema={"type": "boolean"},
         write=lambda value: "true" if value else "false",
@@ -170,7 +173,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
     int: _build_scalar(
         parsing.parse_int,
         _INTEGER,
-        described=partial(constraints.describe_number, _INTEGER),
+        json_description=partial(constraints.describe_number, _INTEGER),
         example=partial(constraints.number_example, 1),
         schema={"type": "integer"},
         key_schema={"pattern": parsing.INTEGER_KEY},
@@ -179,7 +182,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
     float: _build_scalar(
         parsing.parse_float,
         _NUMBER,
-        described=partial(constraints.describe_number, _NUMBER),
+        json_description=partial(constraints.describe_number, _NUMBER),
         example=partial(constraints.number_example, 1.5),
         schema={"type": "number"},
         key_schema={"pattern": parsing.DECIMAL},
@@ -187,7 +190,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
     bytes: _build_scalar(
         parsing.parse_bytes,
         "base64 or a data: URI",
-        described=constraints.describe_base64,
+        json_description=constraints.describe_base64,
         example="aGVsbG8=",
         schema={"type": "string", "contentEncoding": "base64", "pattern": parsing.BASE64},
         facets=constraints.base64_length,
@@ -215,7 +218,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         text_parser(lambda text: datetime.fromisoformat(text.upper())),  # lower case is also accepted
         "a date and time, as in 2026-01-31T12:00",
         "a date and time, as in 2026-01-31T12:00, with an offset (+01:00) or without",
-        described=partial(constraints.describe_moment, "a date and time", datetime),
+        json_description=partial(constraints.describe_moment, "a date and time", datetime),
         example=partial(constraints.moment_example, datetime),
         schema={"type": "string"},
         facets=partial(constraints.moment_facets, datetime),
@@ -225,7 +228,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
     time: _build_scalar(
         text_parser(lambda text: time.fromisoformat(text.upper())),
         "a time of day, as in 12:00",
-        described=partial(constraints.describe_moment, "a time of day", time),
+        json_description=partial(constraints.describe_moment, "a time of day", time),
         example=partial(constraints.moment_example, time),
         schema={"type": "string"},
         facets=partial(constraints.moment_facets, time),
@@ -236,16 +239,18 @@ SCALARS: Final[dict[type, ScalarType]] = {
         text_parser(parsing.parse_duration),
         "a duration, as in 1h 30m",
         write=parsing.duration_text,
-        described="a duration, as in PT1H30M for 1h 30m",
+        json_description="a duration, as in PT1H30M for 1h 30m",
         example="PT1H30M",
-        schema={"type": "string", "pattern": parsing.DURATION},  # with the format, some clients send years
+        # Without the format "duration", because it makes some clients send years.
+        schema={"type": "string", "pattern": parsing.DURATION},
         is_inline=False,
     ),
     UUID: _build_scalar(
         text_parser(UUID),
         "a UUID",
         example="12345678-1234-5678-1234-567812345678",
-        schema={"type": "string", "pattern": parsing.UUID_TEXT},  # with the format, some want version 4
+        # Without the format "uuid", because some clients then accept only version 4.
+        schema={"type": "string", "pattern": parsing.UUID_TEXT},
         key_schema={"pattern": parsing.UUID_TEXT},
         is_inline=False,
     ),
@@ -260,13 +265,13 @@ _BUILT_IN: Final = frozenset(SCALARS)
 
 
 def scalar_of(annotation: Any) -> ScalarType | None:
-    """Return the `ScalarType` of a type, with or without constraints; None if it is not a scalar type."""
-    kind, _ = constrained(annotation)
+    """Return the `ScalarType` for a type, with or without constraints; None if it is not a scalar type."""
+    kind, _ = split_constraints(annotation)
     return SCALARS.get(kind) if isinstance(kind, type) else None
 
 
 def scalar_of_value(value: Any) -> ScalarType | None:
-    """Return the `ScalarType` of the type of *value*, or of its nearest base class; None if there is none."""
+    """Return the `ScalarType` for the type of *value* or its nearest base class; None if there is none."""
     return next((SCALARS[kind] for kind in type(value).__mro__ if kind in SCALARS), None)
 
 
@@ -279,30 +284,32 @@ def register_type(
     write: Callable[[Any], str] = str,
 ) -> None:
     """
-    Register a type for parameters and for parts of their values.
+    Register a type, so that parameters, and parts of their values, can have it.
 
     Args:
         kind:
-            The type. Built-in types, such as `int` and `date`, cannot be replaced.
+            The type. The built-in scalar types, such as `int` and `date`, cannot be replaced: registering
+            them has no effect.
 
         read:
-            Converts text to a value; raises an exception for invalid text.
+            A function that converts text to a value, and raises an exception for invalid text.
 
         expected:
-            A short description of valid text, for the end of a sentence: ``an amount, as in 3 EUR``.
+            A short description of valid text, to be used at the end of a sentence:
+            ``an amount, as in 3 EUR``.
 
         schema:
-            The JSON Schema of the text. The default is any string.
+            The JSON Schema of the text. By default, any string is valid.
 
         write:
-            Converts a value to text that *read* accepts.
+            A function that converts a value to text that *read* accepts.
     """
     if kind not in _BUILT_IN:
         SCALARS[kind] = text_scalar(read, expected=expected, schema=schema or {"type": "string"}, write=write)
 
 
 def remove_replaced_types() -> None:
-    """Remove registered classes that a reload of their module has replaced."""
+    """Remove registered classes that were replaced when their module was reloaded."""
     for kind in list(SCALARS):
         current: Any = sys.modules.get(kind.__module__)
         for name in kind.__qualname__.split("."):

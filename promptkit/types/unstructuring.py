@@ -1,4 +1,4 @@
-"""Conversion of values to JSON, or to text that can be read back."""
+"""Conversion of values to JSON, or to text that can be converted back."""
 
 from enum import Enum
 from typing import Any, Final
@@ -9,23 +9,23 @@ from promptkit.types.choices import member_text
 from promptkit.types.kinds import Member, has_parts, is_record, members_of_record, surrogate_of, tag_of
 from promptkit.types.scalar_types import scalar_of_value
 
-#: The types of JSON's own values, which most defaults and choices have.
+#: The types of values that are the same in JSON. Most defaults and choices have one of these types.
 _JSON_TYPES: Final = (str, int, float, bool, type(None))
 
 
 def json_of(value: Any) -> Any:
     """
-    Return *value* as JSON-compatible data, which matches the schema of its type.
+    Convert *value* to JSON-compatible data that matches the schema of its type.
 
     Raises:
         TypeError: If *value* or a part of it cannot be converted.
     """
-    return msgspec.to_builtins(_dump(value), str_keys=True, enc_hook=_text_in_json)
+    return msgspec.to_builtins(_dump(value), str_keys=True, enc_hook=_encode_unsupported)
 
 
 def text_of(value: Any) -> str:
     """
-    Return the text that a parameter of the value's type reads back as *value*; JSON for values with parts.
+    Convert *value* to text that a parameter of its type converts back to *value*. Use JSON if it has parts.
 
     Raises:
         TypeError: If *value* or a part of it cannot be converted.
@@ -40,7 +40,9 @@ def text_of(value: Any) -> str:
 
 def text_as_entered(value: Any) -> str:
     """
-    Return *value* as people type it: ``yes``, ``30m``, and ``a, b`` for a list, unless that is ambiguous.
+    Convert *value* to text as people would type it: ``yes``, ``30m``, or ``a, b`` for a list.
+
+    If the items of a list cannot be separated by commas, use JSON instead.
 
     Raises:
         TypeError: If *value* or a part of it cannot be converted.
@@ -52,7 +54,7 @@ def text_as_entered(value: Any) -> str:
 
 
 def is_inline_list(value: Any) -> bool:
-    """Return whether *value* is a list that can be read back from its items, separated by commas."""
+    """Return whether *value* is a list or set that can be written unambiguously with commas between items."""
     if not isinstance(value, list | set | frozenset) or not value:
         return False
     texts = [text_as_entered(item) if _is_plain(item) else "" for item in value]
@@ -66,7 +68,7 @@ def _is_plain(item: Any) -> bool:
 
 
 def can_be_sent(value: Any) -> bool:
-    """Return whether *value* can be sent: it and all its parts can be converted to JSON and text."""
+    """Return whether *value* can be sent: it and all its parts can be converted to JSON text."""
     try:
         msgspec.json.encode(json_of(value))
     except Exception:  # noqa: BLE001 (an author's type can raise anything)
@@ -76,9 +78,9 @@ def can_be_sent(value: Any) -> bool:
 
 def _dump(value: Any) -> Any:  # noqa: PLR0911 (a list of cases)
     """
-    Convert the parts of a value that msgspec would write differently.
+    Convert a value and its parts where promptkit and msgspec would convert them differently.
 
-    These are enumerations, records and types with a surrogate.
+    This applies to enumerations, records, registered types, and types with a surrogate.
     """
     if type(value) in _JSON_TYPES:
         return value
@@ -88,7 +90,7 @@ def _dump(value: Any) -> Any:  # noqa: PLR0911 (a list of cases)
         return surrogate.dump(value)
     if not has_parts(type(value)):
         return value
-    if (scalar := scalar_of_value(value)) is not None:  # a class that is registered
+    if (scalar := scalar_of_value(value)) is not None:  # a registered class
         return scalar.write(value)
     if isinstance(value, dict):
         return {
@@ -103,15 +105,21 @@ def _dump(value: Any) -> Any:  # noqa: PLR0911 (a list of cases)
 
 def _stored_value(record: Any, member: Member) -> Any:
     if member.attribute is None:
-        msg = f"a {type(record).__name__} cannot be converted to text: it does not store {member.name!r}"
+        msg = (
+            f"a {type(record).__name__} cannot be converted to text: it does not store the value of "
+            f"{member.name!r}"
+        )
         raise TypeError(msg)
     return getattr(record, member.attribute)
 
 
-def _text_in_json(value: Any) -> Any:
+def _encode_unsupported(value: Any) -> Any:
     if (surrogate := surrogate_of(type(value))) is not None:
         return surrogate.dump(value)
     if (scalar := scalar_of_value(value)) is not None:
         return scalar.write(value)
-    msg = f"a {type(value).__name__} cannot be converted to text: register it with promptkit.register_type"
+    msg = (
+        f"a {type(value).__name__} cannot be converted to text: register its type with "
+        "promptkit.register_type"
+    )
     raise TypeError(msg)

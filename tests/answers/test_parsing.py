@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from promptkit import prompt
 from promptkit.answers import AnswerError, parse_answer, parsing
-from promptkit.types.structuring import _structurers
+from promptkit.types.structuring import _converters
 
 
 @dataclass
@@ -216,18 +216,18 @@ INVALID: dict[str, tuple[str, Any, dict[str, str]]] = {
         Review,
         {"summary": "is 3, not text"},
     ),
-    "cut in a text": (HANGS_JSON[:20], Review, {"": "is cut: its end is missing"}),
-    "cut after a value": (HANGS_JSON[:-2], Review, {"": "is cut: its end is missing"}),
-    "cut in a fence": (f"Here:\n```json\n{HANGS_JSON[:60]}", Review, {"": "is cut: its end is missing"}),
+    "cut in a text": (HANGS_JSON[:20], Review, {"": "is cut off: its end is missing"}),
+    "cut after a value": (HANGS_JSON[:-2], Review, {"": "is cut off: its end is missing"}),
+    "cut in a fence": (f"Here:\n```json\n{HANGS_JSON[:60]}", Review, {"": "is cut off: its end is missing"}),
     "cut after a draft": (
         f"{HANGS_JSON} Better:\n{HANGS_JSON[:60]}",
         Review,
-        {"": "is cut: its end is missing"},
+        {"": "is cut off: its end is missing"},
     ),
     "cut within a valid inner value": (
         '{"name": "a", "below": [{"name": "b", "below": []}, {"name"',
         Node,
-        {"": "is cut: its end is missing"},
+        {"": "is cut off: its end is missing"},
     ),
     "missing value": (
         'Here:\n{\n  "summary": ,\n  "findings": []\n}',
@@ -240,7 +240,7 @@ INVALID: dict[str, tuple[str, Any, dict[str, str]]] = {
         Review,
         {"": "is not valid JSON at line 1, column 20: unexpected end of escaped utf-16 surrogate pair"},
     ),
-    "deep": ("[" * 101 + "]" * 101, list[Any], {"": "is nested more than 100 deep"}),
+    "deep": ("[" * 101 + "]" * 101, list[Any], {"": "is nested more than 100 levels deep"}),
 }
 
 
@@ -447,12 +447,12 @@ class TestTypes:
     def test_equal_types_are_inspected_once(self):
         """A type that is a new object in each call is inspected only once."""
         parse_answer("[]", list[Node])
-        before = len(_structurers)
+        before = len(_converters)
 
         for _ in range(3):
             assert parse_answer("[]", list[Node]) == []
 
-        assert len(_structurers) == before
+        assert len(_converters) == before
 
     def test_order_in_unions(self):
         """Types that are equal but list their members in another order are distinct."""
@@ -469,7 +469,7 @@ class TestTypes:
     @pytest.mark.parametrize("text", [None, b"{}", {"a": 1}])
     def test_an_answer_that_is_not_text_is_rejected(self, text):
         """An answer that is not text raises a TypeError; SDKs return None for some refusals."""
-        with pytest.raises(TypeError, match="an answer is text"):
+        with pytest.raises(TypeError, match="an answer must be text"):
             parse_answer(text, Review)
 
 

@@ -18,8 +18,8 @@ from promptkit.errors import ArgumentsError, InvalidArgument
 from promptkit.errors.diagnostics import Location, Report
 from promptkit.errors.rules import Rule
 from promptkit.language.annotations import NO_DEFAULT, Arg
-from promptkit.types.kinds import fits, type_name
-from promptkit.types.parsing import reader_of
+from promptkit.types.kinds import has_type, type_name
+from promptkit.types.parsing import reader_for
 from tests.ids import stable_repr
 from tests.sample_types import Point
 
@@ -385,7 +385,7 @@ class TestDescription:
         """A client that sends the default as shown in the description gets the default."""
         default_text = argument(annotation, default).description.rpartition("default ")[2]
 
-        assert reader_of(annotation).read(default_text) == default
+        assert reader_for(annotation).read(default_text) == default
 
     @pytest.mark.parametrize("annotation", [str, Literal["hunter2", "swordfish"]], ids=["text", "choice"])
     def test_default_of_a_secret_is_hidden(self, annotation):
@@ -579,7 +579,7 @@ class TestFits:
     )
     def test_value_of_the_type_is_accepted(self, value, annotation):
         """A value is accepted where type checkers accept it, so an int is also a float."""
-        assert fits(value, annotation)
+        assert has_type(value, annotation)
 
     @pytest.mark.parametrize(
         ("value", "annotation"),
@@ -606,7 +606,7 @@ class TestFits:
     )
     def test_value_of_another_type_is_rejected(self, value, annotation):
         """A value of another type is rejected, even if it is only one item of a collection."""
-        assert not fits(value, annotation)
+        assert not has_type(value, annotation)
 
 
 @pytest.mark.parametrize(

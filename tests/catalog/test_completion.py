@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from promptkit import Arg, prompt
 from promptkit.catalog.completion import MAX_VALUES, Completer, Completion, complete, rank
 from promptkit.testing import Client
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 from tests.ids import stable_repr
 
 BRANCHES = ["main", "fix/main-menu", "release-notes", "releaseNotes", "notes", "NOTEBOOK", "no-tests"]
@@ -263,7 +263,7 @@ class TestFixedValues:
     )
     def test_values_of_types(self, annotation, expected):
         """The values that a type's reader accepts are offered."""
-        assert expected == values(reader_of(annotation).values)
+        assert expected == values(reader_for(annotation).values)
 
     @pytest.mark.parametrize(
         ("source", "expected"),
@@ -291,7 +291,7 @@ class TestFixedValues:
     def test_offered_enumeration_values_can_be_parsed(self):
         """The values that are offered for an enumeration can be read back."""
         for kind in (Tone, Level, Word, Pair):
-            assert list(kind) == [reader_of(kind).read(text) for text in values(kind)]
+            assert list(kind) == [reader_for(kind).read(text) for text in values(kind)]
 
     @pytest.mark.parametrize("kind", [set, frozenset])
     def test_sets_are_sorted(self, kind):
@@ -369,7 +369,7 @@ class TestLists:
     def test_suggestion_can_be_parsed(self, items, separator):
         """A suggestion parses as the items that were typed plus one."""
         typed = separator.join([*items, ""])
-        read = reader_of(list[Literal["red", "green", "grey"]]).read
+        read = reader_for(list[Literal["red", "green", "grey"]]).read
 
         for value in Completer(["red", "green", "grey"], is_list=True).complete(typed).values:
             assert read(value)[:-1] == items

@@ -17,7 +17,7 @@ from tests.ids import stable_repr
 LOCATION = Location("<recipe>", 7)
 LINK = ResourceLink("a:b", name="a")
 
-BYTES_HINT = "state the type of the bytes, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)"
+BYTES_HINT = "pass the bytes to Image(...), Audio(...) or EmbeddedResource(..., blob=...)"
 
 
 def returning(value):
@@ -264,9 +264,9 @@ class TestRejections:
     @pytest.mark.parametrize(
         ("value", "message"),
         [
-            (3, "an int (3): convert it to text, with str(...) or an f-string"),
-            (True, "a bool (True): convert it to text, with str(...) or an f-string"),
-            ({"a": 1}, "a dict ({'a': 1}): show it as text, with promptkit.fragments.json_block(...)"),
+            (3, "an int (3): convert it to text with str(...) or an f-string"),
+            (True, "a bool (True): convert it to text with str(...) or an f-string"),
+            ({"a": 1}, "a dict ({'a': 1}): convert it to text with promptkit.fragments.json_block(...)"),
             (b"a", f"a bytes (b'a'): {BYTES_HINT}"),
             (len, "the function 'len': call it"),
         ],
@@ -295,7 +295,7 @@ class TestRejections:
             FunctionRenderer(returning(value), "review", LOCATION).render()
 
         assert str(caught.value) == (
-            f"prompt 'review' (<recipe>:7) {position}convert it to text, with str(...) or an f-string"
+            f"prompt 'review' (<recipe>:7) {position}convert it to text with str(...) or an f-string"
         )
 
     @pytest.mark.parametrize("make", [yielding, asynchronously_yielding])
@@ -306,7 +306,7 @@ class TestRejections:
 
         assert str(caught.value) == (
             "prompt 'review' (<recipe>:7) yielded, at position 2, an int (3): "
-            "convert it to text, with str(...) or an f-string"
+            "convert it to text with str(...) or an f-string"
         )
 
     def test_invalid_return_value_of_a_generator(self, render):
@@ -328,7 +328,7 @@ class TestRejections:
         """The error for a coroutine says to await it, and there is no additional warning from Python."""
         coroutine = coroutine_of("a")
 
-        with pytest.raises(TypeError, match=r"a coroutine \(.*\): await it, in an `async def` prompt$"):
+        with pytest.raises(TypeError, match=r"a coroutine \(.*\): await it in an `async def` prompt$"):
             FunctionRenderer(lambda: wrap(coroutine()), "review", LOCATION).render()
         gc.collect()  # an unawaited coroutine would warn here
 
@@ -336,14 +336,14 @@ class TestRejections:
         """A plain function that returns a coroutine fails with `render_async` as it fails in the server."""
         renderer = FunctionRenderer(lambda: coroutine_of("a")(), "review", LOCATION)  # noqa: PLW0108 (lambda is not a coroutine function)
 
-        with pytest.raises(TypeError, match="await it, in an `async def` prompt"):
+        with pytest.raises(TypeError, match="await it in an `async def` prompt"):
             asyncio.run(renderer.render_async())
 
     def test_returned_asynchronous_generator(self):
         """The error for an asynchronous generator in a plain function says how to iterate over it."""
         renderer = FunctionRenderer(lambda: asynchronously_yielding("a")(), "review", LOCATION)  # noqa: PLW0108
 
-        with pytest.raises(TypeError, match="iterate over it with `async for`, in an `async def` prompt"):
+        with pytest.raises(TypeError, match="iterate over it with `async for` in an `async def` prompt"):
             renderer.render()
 
     def test_asynchronous_prompt_inside_a_running_loop(self):
@@ -371,7 +371,8 @@ class TestRejections:
 
 class TestLimit:
     MESSAGE = (
-        "prompt 'review' (<recipe>:7) {}more than 1,000 bytes, in {} items: make it finite, or return less"
+        "prompt 'review' (<recipe>:7) {}more than 1,000 bytes, in {} items: use fewer or shorter items, "
+        "and no endless iterators"
     )
 
     @staticmethod

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 
 from promptkit.types.errors import ConversionError
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 from promptkit.types.unstructuring import json_of
 from tests.clients.python_packages import INSTALLING, install_packages
 from tests.laws.test_types import TYPES, compiled
@@ -143,7 +143,7 @@ def parse(annotation: Any, sent: Any) -> Any:
     Return the value that the server reads; None for null, which omits the argument, and for invalid values.
     """
     with suppress(ConversionError):
-        return None if sent is None else reader_of(annotation).read(sent)
+        return None if sent is None else reader_for(annotation).read(sent)
 
 
 def convert_from_gemini(schema: Any) -> Any:

@@ -26,7 +26,7 @@ from promptkit import (
     resource,
 )
 from promptkit.errors.rules import Rule
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 
 T = TypeVar("T")
 
@@ -158,7 +158,7 @@ def test_the_message_has_the_path_of_the_unsupported_part(annotation, expected_m
 
 def test_an_authors_own_class_is_supported():
     """An author's class that contains no promptkit content is supported."""
-    assert reader_of(list[Box[int]]) is not None
+    assert reader_for(list[Box[int]]) is not None
 
 
 def test_an_optional_context_is_not_an_argument():

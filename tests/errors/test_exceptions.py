@@ -120,12 +120,12 @@ EXAMPLES = {
             (
                 InvalidAnswerPart("findings[0].line", "is 'x', not a whole number", "a whole number"),
                 InvalidAnswerPart("sumary", "is not a member of this object", nearest="summary"),
-                InvalidAnswerPart("", "is cut: its end is missing"),
+                InvalidAnswerPart("", "is cut off: its end is missing"),
             ),
         ),
         (
             "'findings[0].line' is 'x', not a whole number; 'sumary' is not a member of this object "
-            "(did you mean 'summary'?); the answer is cut: its end is missing"
+            "(did you mean 'summary'?); the answer is cut off: its end is missing"
         ),
     ),
     "CompileError": (
@@ -148,7 +148,7 @@ EXAMPLES = {
     ),
     "UnsendableError": (
         UnsendableError(5, (1,)),
-        "an int (5): convert it to text, with str(...) or an f-string",
+        "an int (5): convert it to text with str(...) or an f-string",
     ),
     "ConversionError": (ConversionError(nearest="rust"), ""),
 }

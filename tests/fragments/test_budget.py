@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from promptkit import Text, Workflow, prompt, user
 from promptkit.errors import BudgetError, ResultError
 from promptkit.fragments import blocks, bullets, fill, fit, optional, section
-from promptkit.fragments.budget import estimate_tokens, fitted
+from promptkit.fragments.budget import estimate_tokens, fit_reports
 from promptkit.testing import Client, ProtocolError
 
 #: Functions for which the size of two joined texts never exceeds the sum of their sizes.
@@ -307,7 +307,10 @@ class TestErrors:
             (lambda: fit(["a"], tokens=1), "fit(...): part 1: expected text, not list"),
             (lambda: fit("a", tokens="1"), "'str' object cannot be interpreted as an integer"),
             (lambda: fit("a", tokens=1.5), "'float' object cannot be interpreted as an integer"),
-            (lambda: fit("a", tokens=1, count=list), "fit(count) returned list: return the number of tokens"),
+            (
+                lambda: fit("a", tokens=1, count=list),
+                "fit(count) returned list: it must return the number of tokens",
+            ),
             (lambda: optional(3), "optional(text): expected text, not int"),
             (lambda: optional("a", priority=None), "optional(priority) is None: pass a number from 0 to 1"),
             (lambda: optional("a", priority="1"), "priority must be a number from 0 to 1, not str"),
@@ -331,7 +334,7 @@ class TestErrors:
     )
     def test_invalid_options(self, options):
         """Priorities are from 0 to 1, and there are three ways to cut."""
-        with pytest.raises(ValueError, match=r"priority is|trim="):
+        with pytest.raises(ValueError, match=r"priority is|optional\(trim\) is"):
             optional("a", **options)
 
     def test_an_optional_part_in_an_f_string(self):
@@ -349,9 +352,9 @@ class TestReports:
     @pytest.fixture
     def reports(self):
         """The reports of the calls in a test."""
-        token = fitted.set([])
-        yield fitted.get()
-        fitted.reset(token)
+        token = fit_reports.set([])
+        yield fit_reports.get()
+        fit_reports.reset(token)
 
     def test_dropped_and_cut_parts_are_reported(self, reports):
         """A report has the budget, the size, the dropped parts and the cut ones, with the characters left."""

@@ -127,8 +127,8 @@ class TestValues:
         ("value", "hint"),
         [
             (None, "write {{a?}} if its line should be omitted, or pass an empty string"),
-            (False, "write {{#a}} and {{/a}} around the lines that depend on it, or pass a text"),
-            (True, "write {{#a}} and {{/a}} around the lines that depend on it, or pass a text"),
+            (False, "write {{#a}} and {{/a}} around the lines that depend on it, or pass text"),
+            (True, "write {{#a}} and {{/a}} around the lines that depend on it, or pass text"),
         ],
     )
     def test_a_required_value_is_not_none_or_a_bool(self, text, value, hint):
@@ -277,7 +277,7 @@ class TestOptionalLines:
             ("{{#a}}{{/a}}", 1, "{{#a}} is not alone on its line"),
             ("{{#a?}}\n{{/a}}", 1, "{{#a?}} has a '?'"),
             ("x\n\n{{^a}}\nx", 3, "{{^a}} is not closed"),
-            ("x\n{{/a}}", 2, "{{/a}} closes nothing"),
+            ("x\n{{/a}}", 2, "{{/a}} has no opening mark"),
             ("{{#b}}\n{{#a}}\n{{/b}}\n{{/a}}", 3, "{{/b}} is above {{/a}}"),
         ],
     )

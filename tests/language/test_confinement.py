@@ -23,10 +23,13 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs the file 
 #: Content of files that must not be read; it must not be in any error either.
 SECRET = b"GIF89a, the secret of someone else"
 
-NOT_PLAIN = "{path!r} is not a plain relative path below 'pictures'"
+NOT_PLAIN = (
+    "{path!r} is not a plain relative path below 'pictures': it must not start with a slash or contain "
+    "'..' or ':'"
+)
 NO_FILE = "there is no file {path!r} in 'pictures'"
 OUTSIDE = "{path!r} is outside 'pictures'"
-TOO_LONG = "{shortened!r} has {length:,} characters: a path has at most 4,096"
+TOO_LONG = "{shortened!r} is {length:,} characters long: a path can have at most 4,096"
 
 #: Paths to try, and the expected error messages.
 PATHS = {
@@ -148,7 +151,10 @@ PATHS = {
 }
 
 PNG_START = b"\x89PNG\r\n\x1a\n"
-UNKNOWN = "the bytes are not in a known format; clients accept image/gif, image/jpeg, image/png, image/webp"
+UNKNOWN = (
+    "the bytes are not in a known format, but clients accept only "
+    "image/gif, image/jpeg, image/png, image/webp"
+)
 DAMAGED = "the image is damaged or truncated: save it again"
 
 #: Contents of a file, and the expected error messages.
@@ -161,8 +167,8 @@ CONTENTS = {
         UNKNOWN,
     ),
     "web page": (b"<!doctype html><script>alert(1)</script>", UNKNOWN),
-    "PDF": (b"%PDF-1.7\n" + PNG_START, "the bytes are application/pdf; clients accept"),
-    "archive": (b"PK\3\4" + bytes(30) + PNG_START, "the bytes are application/zip; clients accept"),
+    "PDF": (b"%PDF-1.7\n" + PNG_START, "the bytes are application/pdf, but clients accept only"),
+    "archive": (b"PK\3\4" + bytes(30) + PNG_START, "the bytes are application/zip, but clients accept only"),
     "script that begins as GIF": (b"GIF89a/*\0\0" + b"*/=1;alert(1)", DAMAGED),
     "secret that begins as GIF": (SECRET, DAMAGED),
     "mark alone": (PNG_START, "the image is damaged"),
@@ -176,10 +182,10 @@ CONTENTS = {
     "picture without sides": (PNG_START + struct.pack(">I4sII", 13, b"IHDR", 0, 0) + b"IEND", DAMAGED),
     "picture as wide as the sea": (
         PNG_START + struct.pack(">I4sII", 13, b"IHDR", 2**31 - 1, 1) + b"IEND",
-        "2,147,483,647 by 1 pixels: clients accept at most 8,000 per side",
+        "the image has 2,147,483,647 by 1 pixels, but clients accept at most 8,000 per side",
     ),
-    "sound": (b"RIFF\4\0\0\0WAVEfmt ", "the bytes are audio/wav; clients accept"),
-    "TIFF": (b"II*\0" + bytes(20), "the bytes are image/tiff; clients accept"),
+    "sound": (b"RIFF\4\0\0\0WAVEfmt ", "the bytes are audio/wav, but clients accept only"),
+    "TIFF": (b"II*\0" + bytes(20), "the bytes are image/tiff, but clients accept only"),
 }
 
 
@@ -449,13 +455,14 @@ class TestContents:
         tracemalloc.stop()
 
         assert str(caught.value).endswith(
-            f"huge.png': 1,000,000,000 B exceeds the {limit:,} B that clients accept: reduce its size first"
+            f"huge.png': the size is 1,000,000,000 bytes, but the limit is {limit:,} bytes: "
+            "reduce the size first"
         )
         assert peak < 10**6
 
     def test_endless_file_is_read_to_the_limit(self):
         """An endless file of reported size 0 is read only up to the limit."""
-        with pytest.raises(MediaError, match=f"^'/dev/zero': {MAX_IMAGE_BYTES + 1:,} B exceeds"):
+        with pytest.raises(MediaError, match=f"^'/dev/zero': the size is {MAX_IMAGE_BYTES + 1:,} bytes"):
             Image.from_path("/dev/zero")
 
     def test_read_below_takes_a_limit(self, tmp_path):
@@ -463,7 +470,7 @@ class TestContents:
         (tmp_path / "notes.txt").write_bytes(b"12345")
 
         assert read_below("notes.txt", tmp_path, 5) == b"12345"
-        with pytest.raises(MediaError, match=r"^'notes\.txt': 5 B exceeds the 4 B"):
+        with pytest.raises(MediaError, match=r"^'notes\.txt': the size is 5 bytes, but the limit is 4 bytes"):
             read_below("notes.txt", tmp_path, 4)
 
     def test_path_limit_is_not_below_the_systems(self):

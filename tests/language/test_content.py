@@ -138,9 +138,9 @@ class TestEveryKind:
     @pytest.mark.parametrize(
         ("annotations", "message"),
         [
-            ({"priority": 2}, "priority is 2: it must be from 0 (optional) to 1 (required)"),
-            ({"priority": -0.5}, "priority is -0.5: it must be from 0 (optional) to 1 (required)"),
-            ({"priority": float("nan")}, "priority is nan: it must be from 0 (optional) to 1 (required)"),
+            ({"priority": 2}, "priority is 2: it must be between 0 (optional) and 1 (required)"),
+            ({"priority": -0.5}, "priority is -0.5: it must be between 0 (optional) and 1 (required)"),
+            ({"priority": float("nan")}, "priority is nan: it must be between 0 (optional) and 1 (required)"),
             (
                 {"last_modified": dt.datetime(2026, 1, 31, 12)},  # noqa: DTZ001 (naive on purpose)
                 "last_modified '2026-01-31 12:00:00' has no time zone: add one, as in '2026-01-31T12:00:00Z'",
@@ -198,7 +198,7 @@ class TestContains:
     @pytest.mark.parametrize("item", [3, None, Text("go"), ["go"]], ids=repr)
     def test_in_rejects_other_types(self, item):
         """`in` rejects other types, for which ``not in`` would always be true."""
-        with pytest.raises(TypeError, match=r"^Text contains text, not (?:an? |None)"):
+        with pytest.raises(TypeError, match=r"^Text can be searched only for text, not for (?:an? |None)"):
             assert item not in Text("a go function")
 
 
@@ -271,7 +271,8 @@ class TestText:
     def test_different_annotations_cannot_be_joined(self):
         """Texts with different annotations cannot be joined."""
         with pytest.raises(
-            ValueError, match=r"^texts with different annotations cannot be one block: pass both"
+            ValueError,
+            match=r"^texts with different annotations cannot be combined into one block: pass both",
         ):
             Text("a", audience="user") + Text("b", audience="assistant")
 
@@ -347,19 +348,19 @@ class TestImage:
 
         assert (
             str(caught.value)
-            == f"expected bytes, or for an Image an object that can be rendered as PNG, not {kind}"
+            == f"expected bytes (or, for an Image, an object that can be rendered as PNG), not {kind}"
         )
 
     def test_error_page_is_rejected(self):
         """An error page that was downloaded in place of an image is rejected."""
         with pytest.raises(
-            MediaError, match=r"^the bytes are not in a known format; clients accept image/gif"
+            MediaError, match=r"^the bytes are not in a known format, but clients accept only image/gif"
         ):
             Image(b"<html>404 Not Found</html>", "image/png")
 
     def test_audio_is_rejected(self, wav):
         """Image rejects audio."""
-        with pytest.raises(MediaError, match=r"^the bytes are audio/wav; clients accept image/gif"):
+        with pytest.raises(MediaError, match=r"^the bytes are audio/wav, but clients accept only image/gif"):
             Image(wav)
 
     def test_result_of_repr_png_is_checked(self):
@@ -392,7 +393,7 @@ class TestAudio:
 
     def test_image_is_rejected(self, png):
         """Audio rejects images."""
-        with pytest.raises(MediaError, match=r"^the bytes are image/png; clients accept audio/aac"):
+        with pytest.raises(MediaError, match=r"^the bytes are image/png, but clients accept only audio/aac"):
             Audio(png)
 
     def test_empty_data_is_rejected(self):
@@ -527,9 +528,12 @@ class TestUri:
                 "'/etc/passwd' is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
             ),
             ("1x:a", "'1x:a' is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"),
-            ("file:///a b", "'file:///a b' has characters that a URI cannot have: write 'file:///a%20b'"),
-            ("x:é", "'x:é' has characters that a URI cannot have: write 'x:%C3%A9'"),
-            ("x:a\n", "'x:a\\n' has characters that a URI cannot have: write 'x:a%0A'"),
+            (
+                "file:///a b",
+                "'file:///a b' has characters that are not allowed in a URI: write 'file:///a%20b'",
+            ),
+            ("x:é", "'x:é' has characters that are not allowed in a URI: write 'x:%C3%A9'"),
+            ("x:a\n", "'x:a\\n' has characters that are not allowed in a URI: write 'x:a%0A'"),
         ],
         ids=["relative", "empty", "path", "no scheme", "space", "letter", "line end"],
     )
@@ -590,11 +594,11 @@ class TestEmbeddedResource:
     @pytest.mark.parametrize(
         ("values", "error", "message"),
         [
-            ({}, TypeError, "EmbeddedResource 'a:b' takes exactly one of text= and blob="),
+            ({}, TypeError, "EmbeddedResource 'a:b' needs exactly one of text= and blob="),
             (
                 {"text": "a", "blob": b"a"},
                 TypeError,
-                "EmbeddedResource 'a:b' takes exactly one of text= and blob=",
+                "EmbeddedResource 'a:b' needs exactly one of text= and blob=",
             ),
             ({"text": b"a"}, TypeError, "text= of 'a:b' must be a str, not bytes: pass bytes as blob="),
             ({"blob": "a"}, TypeError, "blob= of 'a:b' must be bytes, not str: pass text as text="),
@@ -661,7 +665,7 @@ class TestResourceLink:
     @pytest.mark.parametrize(
         ("values", "message"),
         [
-            ({"name": ""}, "name is blank: give the name that clients show"),
+            ({"name": ""}, "name is blank: pass the document's name"),
             ({"name": "a", "size": -1}, "size is -1: it must not be negative"),
         ],
         ids=["no name", "negative size"],

@@ -113,7 +113,9 @@ class TestFromPath:
         with (folder / "large.txt").open("wb") as file:
             file.truncate(MAX_FILE_BYTES + 1)
 
-        with pytest.raises(MediaError, match=r"large\.txt': 20,971,521 B exceeds the 20,971,520 B"):
+        with pytest.raises(
+            MediaError, match=r"large\.txt': the size is 20,971,521 bytes, but the limit is 20,971,520 bytes"
+        ):
             prompts["ask:ask"]("large.txt")
 
     @pytest.mark.parametrize(

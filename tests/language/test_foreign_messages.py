@@ -373,7 +373,7 @@ class TestErrors:
     def test_nothing_is_downloaded(self, part):
         """Content at a URL is an error that suggests passing its data."""
         with pytest.raises(
-            ValueError, match=r"'https://example\.org/a\.png' is not part of the message: read it"
+            ValueError, match=r"'https://example\.org/a\.png' is not part of the message: download it"
         ):
             from_parts(part)
 

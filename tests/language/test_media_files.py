@@ -76,7 +76,7 @@ def make_gif(width, height):
     return GIF[:6] + struct.pack("<HH", width, height) + GIF[10:]
 
 
-CLIENTS_ACCEPT = "clients accept image/gif, image/jpeg, image/png, image/webp"
+CLIENTS_ACCEPT = "clients accept only image/gif, image/jpeg, image/png, image/webp"
 
 
 class TestSniff:
@@ -149,17 +149,17 @@ class TestCheckedType:
             (
                 UNSUPPORTED["pdf"],
                 None,
-                f"the bytes are application/pdf; {CLIENTS_ACCEPT}: convert them first",
+                f"the bytes are application/pdf, but {CLIENTS_ACCEPT}: convert them first",
             ),
             (
                 UNSUPPORTED["text"],
                 "image/png",
-                f"the bytes are not in a known format; {CLIENTS_ACCEPT}: convert them first",
+                f"the bytes are not in a known format, but {CLIENTS_ACCEPT}: convert them first",
             ),
             (
                 bytes(5_000_001),
                 None,
-                "5,000,001 B exceeds the 3,932,160 B that clients accept: reduce its size first",
+                "the size is 5,000,001 bytes, but the limit is 3,932,160 bytes: reduce the size first",
             ),
         ],
         ids=["empty", "mismatch", "refused format", "unknown format", "oversized"],
@@ -174,7 +174,7 @@ class TestCheckedType:
     @pytest.mark.parametrize("data", UNSUPPORTED.values(), ids=UNSUPPORTED)
     def test_unsupported_format_is_rejected(self, data):
         """Formats that model APIs would reject are rejected."""
-        with pytest.raises(MediaError, match="clients accept image/gif"):
+        with pytest.raises(MediaError, match="clients accept only image/gif"):
             checked_type(data, None, IMAGE_TYPES, MAX_IMAGE_BYTES)
 
     def test_image_at_the_limit_is_accepted(self):
@@ -182,7 +182,7 @@ class TestCheckedType:
         largest = PNG.ljust(MAX_IMAGE_BYTES, b"\0")
 
         assert checked_type(largest, None, IMAGE_TYPES, MAX_IMAGE_BYTES) == "image/png"
-        with pytest.raises(MediaError, match="reduce its size first"):
+        with pytest.raises(MediaError, match="reduce the size first"):
             checked_type(largest + b"\0", None, IMAGE_TYPES, MAX_IMAGE_BYTES)
 
     @pytest.mark.parametrize(
@@ -210,9 +210,9 @@ class TestCheckedType:
         with pytest.raises(MediaError) as caught:
             checked_type(make_gif(width, height), None, IMAGE_TYPES, MAX_IMAGE_BYTES)
 
-        assert (
-            str(caught.value)
-            == f"{dimensions} pixels: clients accept at most 8,000 per side: scale it down first"
+        assert str(caught.value) == (
+            f"the image has {dimensions} pixels, but clients accept at most 8,000 per side: "
+            "scale it down first"
         )
 
     @settings(deadline=None)
@@ -232,8 +232,10 @@ class TestCheckedType:
         """Just above the limit, the two sizes in the message still differ."""
         with pytest.raises(MediaError) as caught:
             checked_type(bytes(MAX_IMAGE_BYTES + 1), None, IMAGE_TYPES, MAX_IMAGE_BYTES)
-        size, _, remainder = str(caught.value).partition(" exceeds the ")
-        limit, _, _ = remainder.partition(" that clients accept")
+        size, _, remainder = (
+            str(caught.value).removeprefix("the size is ").partition(" bytes, but the limit is ")
+        )
+        limit, _, _ = remainder.partition(" bytes:")
 
         assert size != limit
 
@@ -410,7 +412,7 @@ class TestConfine:
         with pytest.raises(MediaError) as caught:
             confine(path, root)
 
-        assert str(caught.value) == f"{path!r} is not a plain relative path below 'pictures'"
+        assert str(caught.value).startswith(f"{path!r} is not a plain relative path below 'pictures': ")
 
     @pytest.mark.parametrize(
         "path",

@@ -45,7 +45,7 @@ class TestValue:
             system("a", part)
 
         assert str(caught.value).startswith(f"system(...): part 2 is {description}")
-        assert str(caught.value).endswith("a system part is text; put it into a turn")
+        assert str(caught.value).endswith("system parts must be text; put it into a turn")
 
     def test_image_is_rejected(self, png):
         """An image is rejected, because it belongs in a turn."""

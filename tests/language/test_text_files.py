@@ -6,7 +6,7 @@ import pytest
 from promptkit import Text
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors import MediaError
-from promptkit.language.files import mark_texts_stale, reads_once
+from promptkit.language.files import mark_texts_stale, trusts_cache
 
 RECIPE = """
 from promptkit import Text, prompt
@@ -20,7 +20,7 @@ def specify(feature: str, scope: str | None = None):
 @pytest.fixture
 def write_text(tmp_path):
     """A function that writes a text file next to a recipe and returns a function that reads it."""
-    reads_once.clear()  # a server in an earlier test may have left this set
+    trusts_cache.clear()  # a server in an earlier test may have left this set
     names = {"__file__": str(tmp_path / "recipe.py"), "Text": Text}
 
     def write_file(text, name="x.md"):
@@ -84,7 +84,7 @@ class TestReading:
 
     def test_invalid_utf_8_is_rejected(self, write_text):
         """The error about invalid UTF-8 has the position and a fix."""
-        with pytest.raises(MediaError, match=r"'x\.md' is not UTF-8 at byte 2: save it as UTF-8"):
+        with pytest.raises(MediaError, match=r"'x\.md' is not valid UTF-8 at byte 2: save it as UTF-8"):
             write_text(b"a\xff")()
 
     @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ class TestChanges:
     def test_server_reads_a_file_again_when_it_is_stale(self, write_text, tmp_path):
         """In a server, a cached file is checked again only after it was marked as stale."""
         read = write_text("one")
-        reads_once.set()
+        trusts_cache.set()
         try:
             assert read() == Text("one")
             save_with_new_timestamp(tmp_path / "x.md", "two")
@@ -156,7 +156,7 @@ class TestChanges:
             mark_texts_stale()
             assert read() == Text("two")
         finally:
-            reads_once.clear()
+            trusts_cache.clear()
 
     @pytest.mark.parametrize("target", ["recipes", "recipes/specify.py"])
     def test_changed_text_is_served_after_a_reload(self, target, recipes, monkeypatch):

@@ -174,7 +174,7 @@ class TestValues:
             (
                 "int",
                 "1" * 10_000,
-                f"is '{'1' * 27}...{'1' * 28}', not a whole number of at most 4,300 digits",
+                f"is '{'1' * 27}...{'1' * 28}', not a whole number with at most 4,300 digits",
             ),
             ("float", "NaN", "is 'NaN', not a number"),
             ("float", "1e999999", "is '1e999999', not a number"),

@@ -11,7 +11,7 @@ from promptkit.catalog.completion import rank
 from promptkit.errors import ArgumentsError
 from promptkit.types import choices
 from promptkit.types.errors import MAX_ERRORS, ConversionError
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 from tests.laws.test_hostile_arguments import CATALOG, TYPES, render_or_error
 
 pytestmark = pytest.mark.timeout(20)
@@ -45,7 +45,7 @@ class TestDigits:
         """
         (error,) = render_or_error("Decimal", value).errors
 
-        assert error.reason == "has more than 4,300 digits: send a smaller number"
+        assert error.reason == "has more than 4,300 digits: send a number with fewer digits"
 
     @pytest.mark.parametrize("value", ["1E+4300", "1E-4300", "0E+999999999", "3.14"])
     def test_ordinary_decimal_is_accepted(self, value):
@@ -95,7 +95,7 @@ class TestErrors:
     def test_path_of_an_error_does_not_repeat_a_long_key(self):
         """The paths of many errors do not each repeat one long key."""
         with pytest.raises(ConversionError) as caught:
-            reader_of(dict[str, list[int]]).read({"k" * 1_000_000: ["x"] * MANY})
+            reader_for(dict[str, list[int]]).read({"k" * 1_000_000: ["x"] * MANY})
 
         assert max(len(part.path) for part in caught.value.parts) < 300
 
@@ -110,7 +110,7 @@ class TestErrors:
         """In a union, no suggestion is computed while another member may still accept the value."""
         monkeypatch.setattr(choices, "nearest", lambda *_: pytest.fail("a suggestion was computed"))
 
-        assert reader_of(list[Literal["red", "green"] | int]).read("1, 2, red") == [1, 2, "red"]
+        assert reader_for(list[Literal["red", "green"] | int]).read("1, 2, red") == [1, 2, "red"]
 
 
 def call_below(frames, function):
@@ -136,25 +136,25 @@ class TestPatterns:
         sent = {Decimal: digits, dict[str, Decimal]: {"a": digits}, list[list[Decimal]]: [[digits]]}
 
         with pytest.raises(ConversionError):
-            reader_of(annotation).read(sent[annotation])
+            reader_for(annotation).read(sent[annotation])
 
     @pytest.mark.parametrize("text", ["0.", "0.5", ".5", "5.", "5", "-5.25e3", "+1E-2"])
     def test_number_can_start_or_end_with_the_point(self, text):
         """A number can start or end with its decimal point."""
-        assert reader_of(dict[str, Decimal]).read({"a": text}) == {"a": Decimal(text)}
+        assert reader_for(dict[str, Decimal]).read({"a": text}) == {"a": Decimal(text)}
 
     def test_zero_with_a_huge_exponent(self):
         """A zero with a huge exponent is read as plain zero, whose text is short."""
-        zero = reader_of(Decimal).read("0E-999999999")
+        zero = reader_for(Decimal).read("0E-999999999")
 
         assert f"{zero:f}" == "0"
 
     def test_too_many_decimal_places_are_rejected(self):
         """A number with very many decimal places is rejected."""
         with pytest.raises(ConversionError) as caught:
-            reader_of(Decimal).read("0." + "1" * 10_000)
+            reader_for(Decimal).read("0." + "1" * 10_000)
 
-        assert caught.value.reason == "has more than 4,300 digits: send a smaller number"
+        assert caught.value.reason == "has more than 4,300 digits: send a number with fewer digits"
 
     @pytest.mark.parametrize(
         "typed", ["a b" * 100_000, "x" * 1_000_000, "ab " * 100_000 + "c"], ids=["words", "letters", "end"]
@@ -169,7 +169,7 @@ class TestArrays:
     def test_all_errors_of_a_named_tuple_are_reported(self):
         """All errors of a named tuple are reported, each with its path."""
         with pytest.raises(ConversionError) as caught:
-            reader_of(Row).read('["a", ["x", 1, "y"], 2]')
+            reader_for(Row).read('["a", ["x", 1, "y"], 2]')
 
         assert [(part.path, part.expected) for part in caught.value.parts] == [
             (".number", "a whole number"),
@@ -182,13 +182,13 @@ class TestArrays:
     def test_array_of_another_shape_is_rejected(self, sent):
         """An array that is too short or too long is rejected."""
         with pytest.raises(ConversionError) as caught:
-            reader_of(Row).read(sent)
+            reader_for(Row).read(sent)
 
         assert [part.expected for part in caught.value.parts] == ["a list of number, sizes, name"]
 
     def test_omitted_fields_have_defaults(self):
         """Omitted fields have their defaults."""
-        assert reader_of(Row).read("[1, []]") == Row(1, set())
+        assert reader_for(Row).read("[1, []]") == Row(1, set())
 
 
 class Row(NamedTuple):

@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 
 from promptkit import Arg, Image, Message, Workflow, prompt
 from promptkit.types.errors import ConversionError
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 from promptkit.types.structuring import structurer
 from promptkit.types.unstructuring import json_of, text_as_entered, text_of
 from tests.sample_types import Board, Circle, Level, Node, Options, Pair, Place, Point, Row, Shelf, Tone
@@ -122,7 +122,7 @@ TYPES: dict[Any, st.SearchStrategy[Any]] = {
 ALL = pytest.mark.parametrize("annotation", TYPES, ids=str)
 
 #: Cached for each type, because building a reader takes longer than reading a value.
-reader = cache(reader_of)
+reader = cache(reader_for)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(-1e9, 1e9) | TEXT,

@@ -235,9 +235,9 @@ class TestFiles:
         ("call", "expected_message"),
         [
             ("Image.from_path('none.png')", "'none.png' cannot be read: No such file or directory"),
-            ("Image.from_path('text.png')", "'text.png': the bytes are not in a known format;"),
-            ("Image.from_path('large.png')", "B exceeds the 3,932,160 B that clients accept"),
-            ("Audio.from_path('good.png')", "'good.png': the bytes are image/png; clients accept"),
+            ("Image.from_path('text.png')", "'text.png': the bytes are not in a known format, but"),
+            ("Image.from_path('large.png')", "bytes, but the limit is 3,932,160 bytes"),
+            ("Audio.from_path('good.png')", "'good.png': the bytes are image/png, but clients accept only"),
             ("EmbeddedResource.from_path('none.md')", "'none.md' cannot be read: No such file or directory"),
         ],
         ids=["missing", "text", "large", "kind", "document"],

@@ -162,7 +162,7 @@ def test_matching_values_are_not_reported(call, check_body):
             'fill("{{#code}} x\\n{{/code}}", code=code)',
             Rule.MISPLACED_MARK,
             "{{#code}} is not alone on its line",
-            "for an optional part of a line, insert the part as a value, which can be ''",
+            "to make part of a line optional, insert the part as a value, which can be ''",
         ),
         (
             'fill("{{#code}}", code=code)',

@@ -162,9 +162,9 @@ def test_progress_outside_of_a_request_is_ignored():
     [
         ([1, 1], "progress is 1 after 1: it must increase with every report"),
         ([2, 1], "progress is 1 after 2: it must increase with every report"),
-        ([math.nan], "progress is nan of None: report finite numbers"),
-        ([math.inf], "progress is inf of None: report finite numbers"),
-        ([10**400], f"progress is {10**400} of None: report finite numbers"),
+        ([math.nan], "progress nan of None is not finite: report finite numbers"),
+        ([math.inf], "progress inf of None is not finite: report finite numbers"),
+        ([10**400], f"progress {10**400} of None is not finite: report finite numbers"),
     ],
 )
 def test_invalid_progress(reports, message):
@@ -181,7 +181,7 @@ def test_invalid_progress(reports, message):
 
 def test_infinite_total():
     """A total must be a finite number."""
-    with pytest.raises(ValueError, match="progress is 1 of inf: report finite numbers"):
+    with pytest.raises(ValueError, match="progress 1 of inf is not finite: report finite numbers"):
         Context().report_progress(1, math.inf)
 
 

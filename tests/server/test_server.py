@@ -172,7 +172,7 @@ class TestErrors:
         error = client_of(picture).get("picture", image="aGVsbG8=")["error"]
 
         assert error["code"] == -32602
-        assert error["message"].startswith("prompt 'picture': the bytes are not in a known format; ")
+        assert error["message"].startswith("prompt 'picture': the bytes are not in a known format, but ")
         assert capfd.readouterr().err == ""
 
     def test_image_of_the_author_or_the_client(self, capfd):

@@ -28,13 +28,13 @@ from promptkit import (
     user,
 )
 from promptkit.testing import Client
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 from promptkit.types.schemas import Definitions, type_schema
 from promptkit.types.structuring import structurer
 from promptkit.types.unstructuring import json_of, text_of
 
 PIXEL = "R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs="
-PICTURE = Image(reader_of(bytes).read(PIXEL))
+PICTURE = Image(reader_for(bytes).read(PIXEL))
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Report:
 
 
 def read(annotation, value):
-    return reader_of(annotation).read(value)
+    return reader_for(annotation).read(value)
 
 
 def collect_errors(annotation, value):
@@ -166,8 +166,8 @@ class TestConversations:
                 [{"role": "user", "content": {"type": "image", "data": "aGk="}}],
                 [
                     (
-                        "'history[0].content' is invalid: the bytes are not in a known format; "
-                        "clients accept "
+                        "'history[0].content' is invalid: the bytes are not in a known format, but "
+                        "clients accept only "
                         "image/gif, image/jpeg, image/png, image/webp: convert them first"
                     )
                 ],
@@ -217,7 +217,7 @@ class TestConversations:
         ]
         pictured = [{"role": "system", "content": {"type": "image", "data": PIXEL}}]
         assert collect_errors(Workflow, json.dumps(pictured)) == [
-            "'history[0].content' has content other than text, but a system part is text"
+            "'history[0].content' has content other than text, but system parts must be text"
         ]
 
     def test_one_message_has_one_block(self):
@@ -226,7 +226,7 @@ class TestConversations:
 
         assert read(Message, '{"role": "user", "content": "a"}') == Message("user", "a")
         assert collect_errors(Message, json.dumps(several)) == [
-            "'history.content' has several blocks, but a message has only one"
+            "'history.content' has several blocks, but a message can have only one"
         ]
         assert collect_errors(Message, '{"role": "user", "content": " "}') == [
             "'history.content' has no content"

@@ -13,7 +13,7 @@ from promptkit.fragments import answer_format
 from promptkit.server.elicitation import requested_schema
 from promptkit.testing import Client
 from promptkit.types.enum_sources import meanings_of
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 from promptkit.types.schemas import answer_schema
 from promptkit.types.structuring import structurer
 from promptkit.types.unstructuring import json_of, text_of
@@ -156,7 +156,7 @@ class TestMeanings:
 
     def test_errors_name_the_choices_only(self):
         """An error lists the choices without their meanings."""
-        assert reader_of(Tone).expected == "one of strict, warm, plain"
+        assert reader_for(Tone).expected == "one of strict, warm, plain"
 
     def test_an_answer_format_has_the_meanings_as_comments(self):
         """Comments describe the choices of members and of the answer itself."""
@@ -187,7 +187,7 @@ class TestNames:
     def test_a_member_is_written_as_its_name(self, member):
         """The name of a member is both its text and its JSON, and both are read back."""
         assert text_of(member) == json_of(member)
-        assert reader_of(type(member)).read(text_of(member)) == member
+        assert reader_for(type(member)).read(text_of(member)) == member
         assert structurer(type(member))(json_of(member)) == member
         jsonschema.validate(json_of(member), answer_schema(type(member)))
 
@@ -208,7 +208,7 @@ class TestNames:
     )
     def test_names_and_numbers_are_accepted(self, kind, sent, member):
         """Names in any case, aliases and values are accepted, as text and as numbers."""
-        assert reader_of(kind).read(sent) == member
+        assert reader_for(kind).read(sent) == member
 
     def test_parts_of_values_have_names(self):
         """In a record, members and keys are written as names; numbers are accepted as well."""
@@ -223,7 +223,7 @@ class TestNames:
     @pytest.mark.parametrize("kind", [Access, list[Access], dict[Access, int], Access | None], ids=str)
     def test_flags_are_not_supported(self, kind):
         """Flags, which can be combined, are not an argument type. A list of an enumeration is one."""
-        assert reader_of(kind) is None
+        assert reader_for(kind) is None
 
     def test_a_tool_takes_names(self):
         """A tool call can name members, including in a record."""

@@ -16,7 +16,7 @@ import pytest
 
 from promptkit import register_type
 from promptkit.types.errors import ConversionError
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 from tests.wire import Client
 
 pytestmark = pytest.mark.timeout(60)
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(60)
 P = 2**61 - 1
 MANY = 10_000
 FEW = 32
-COLLISIONS = "has too many values that collide when they are hashed"
+COLLISIONS = "has too many values with the same hash: send fewer"
 
 register_type(Fraction, Fraction, expected="a fraction, as in 1/3")
 
@@ -119,7 +119,7 @@ COLLIDING: dict[str, tuple[Any, Any]] = {
 def test_colliding_values_are_rejected(annotation, sent):
     """Too many values with the same hash are rejected, wherever a hash table would be built from them."""
     with pytest.raises(ConversionError) as caught:
-        reader_of(annotation).read(sent)
+        reader_for(annotation).read(sent)
 
     assert {part.reason for part in caught.value.parts} == {COLLISIONS}
 
@@ -146,7 +146,7 @@ HARMLESS: dict[str, tuple[Any, Any, int]] = {
 @pytest.mark.parametrize(("annotation", "sent", "size"), HARMLESS.values(), ids=HARMLESS)
 def test_large_sets_and_dicts_are_accepted(annotation, sent, size):
     """Large sets and dicts are accepted if their hashes do not collide."""
-    collection = reader_of(annotation).read(sent)
+    collection = reader_for(annotation).read(sent)
 
     assert type(collection) in (set, frozenset, dict)
     assert len(collection) == size
@@ -166,21 +166,21 @@ def test_large_sets_and_dicts_are_accepted(annotation, sent, size):
 def test_sets_and_dicts_are_limited(annotation, sent):
     """Sets, and dicts without string keys, are limited to 10,000 values."""
     with pytest.raises(ConversionError) as caught:
-        reader_of(annotation).read(sent)
+        reader_for(annotation).read(sent)
 
     assert [part.reason for part in caught.value.parts] == ["has more than 10,000 values: send fewer"]
 
 
 def test_dicts_with_string_keys_are_not_limited():
     """A dict with string keys has no limit, because Python randomizes the hashes of strings."""
-    assert len(reader_of(dict[str, int]).read(json.dumps({str(n): n for n in range(2 * MANY)}))) == 2 * MANY
+    assert len(reader_for(dict[str, int]).read(json.dumps({str(n): n for n in range(2 * MANY)}))) == 2 * MANY
 
 
 def test_the_last_of_equal_keys_is_used():
     """Of equal keys, the last one is used."""
     sent = {"1.0": 0, **{str(n): n for n in range(100, 200)}, "1.00": 101}
 
-    assert reader_of(dict[Decimal, int]).read(json.dumps(sent))[Decimal(1)] == 101
+    assert reader_for(dict[Decimal, int]).read(json.dumps(sent))[Decimal(1)] == 101
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2026-07-28"])

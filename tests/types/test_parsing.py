@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from promptkit.types import scalar_parsers
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_enum, is_literal, is_union
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 from tests.ids import stable_repr
 from tests.sample_types import Point
 
@@ -80,7 +80,7 @@ JSON = st.recursive(
 
 
 def read(annotation, value):
-    return reader_of(annotation).read(value)
+    return reader_for(annotation).read(value)
 
 
 @pytest.fixture(params=TYPES)
@@ -147,14 +147,14 @@ class TestLaws:
 
     def test_completions_can_be_read(self, annotation):
         """Every completion can be read, and no two give the same value."""
-        reader = reader_of(annotation)
+        reader = reader_for(annotation)
         values = [reader.read(text) for text in reader.values]
 
         assert len({(type(value), value) for value in values}) == len(values)
 
     def test_the_error_message_lists_the_values(self, annotation):
         """If a type has several values, the error message lists them."""
-        reader = reader_of(annotation)
+        reader = reader_for(annotation)
 
         if len(reader.values) > 1 and annotation is not bool:
             assert reader.expected == reader.hint == f"one of {', '.join(reader.values)}"
@@ -290,7 +290,7 @@ class TestScalars:
         with pytest.raises(ConversionError) as caught:
             read(str, 10**5000)
 
-        assert caught.value.reason == "has more than 4,300 digits: send a smaller number"
+        assert caught.value.reason == "has more than 4,300 digits: send a number with fewer digits"
 
 
 class TestChoices:
@@ -328,7 +328,7 @@ class TestChoices:
     def test_aliases_are_read_and_not_shown(self):
         """Aliases of members are accepted but not offered."""
         assert read(Tone, "hot") is Tone.WARM
-        assert reader_of(Tone).values == ("#f80", "#08f")
+        assert reader_for(Tone).values == ("#f80", "#08f")
 
     def test_members_in_a_literal_are_read_as_in_their_enum(self):
         """Members in a Literal are read like members of their enumeration."""
@@ -336,7 +336,7 @@ class TestChoices:
 
         assert read(warm, "warm") is Tone.WARM
         assert read(warm, "#f80") is Tone.WARM
-        assert reader_of(warm).values == reader_of(Tone).values[:1]
+        assert reader_for(warm).values == reader_for(Tone).values[:1]
 
     def test_booleans_among_choices(self):
         """Booleans in a Literal can be written like a boolean."""
@@ -351,7 +351,7 @@ class TestChoices:
         """None in a Literal is not offered or accepted."""
         choice = Literal["a", None]  # noqa: PYI061 (people write it)
 
-        assert reader_of(choice).values == ("a",)
+        assert reader_for(choice).values == ("a",)
         with pytest.raises(ConversionError):
             read(choice, "None")
 
@@ -441,7 +441,7 @@ class TestLists:
     @pytest.mark.parametrize("annotation", [list[complex], list[object], list[type]], ids=str)
     def test_a_list_of_an_unsupported_type_has_no_reader(self, annotation):
         """A list of an unsupported type has no reader."""
-        assert reader_of(annotation) is None
+        assert reader_for(annotation) is None
 
     def test_a_misspelt_item_finds_the_nearest_choice(self):
         """A misspelt item gets a suggestion, with its path."""
@@ -489,13 +489,13 @@ class TestExpected:
     )
     def test_a_type_is_described_in_a_few_words(self, annotation, expected, hint, values):
         """A type is described in a few words, not by its Python name or as JSON."""
-        reader = reader_of(annotation)
+        reader = reader_for(annotation)
 
         assert (reader.expected, reader.hint, reader.values) == (expected, hint, values)
 
     def test_choices_in_json_are_in_the_authors_order(self):
         """Choices keep the author's order in the description of a type and in errors of its parts."""
-        reader = reader_of(tuple[Literal[3, 1, 2], bool])
+        reader = reader_for(tuple[Literal[3, 1, 2], bool])
 
         with pytest.raises(ConversionError) as caught:
             reader.read("[4, true]")
@@ -512,7 +512,7 @@ class TestReaderOf:
     )
     def test_every_spelling_of_optional_is_the_same(self, annotation):
         """All spellings of an optional type have equal readers."""
-        assert reader_of(annotation) == reader_of(int | None)
+        assert reader_for(annotation) == reader_for(int | None)
 
     @pytest.mark.parametrize(
         "annotation",
@@ -521,11 +521,11 @@ class TestReaderOf:
     )
     def test_unsupported_types_have_no_reader(self, annotation):
         """Unsupported types have no reader."""
-        assert reader_of(annotation) is None
+        assert reader_for(annotation) is None
 
     def test_a_choice_of_one(self):
         """A Literal with one value is described by that value."""
-        assert reader_of(Literal["a"]).expected == "'a'"
+        assert reader_for(Literal["a"]).expected == "'a'"
 
 
 @pytest.mark.parametrize(
@@ -572,12 +572,12 @@ class TestAnnotationsOnly:
     )
     def test_titles_do_not_change_the_description(self, annotation, expected):
         """Titles and descriptions in Meta do not change the description of a type."""
-        assert reader_of(annotation).expected == expected
+        assert reader_for(annotation).expected == expected
 
     def test_constraints_next_to_a_title_are_checked(self):
         """Constraints next to a title are checked."""
         with pytest.raises(ConversionError):
-            reader_of(Annotated[list[int], msgspec.Meta(title="x", min_length=2)]).read([1])
+            reader_for(Annotated[list[int], msgspec.Meta(title="x", min_length=2)]).read([1])
 
 
 class TestEscapes:
@@ -596,7 +596,7 @@ class TestEscapes:
 
     def test_a_long_data_uri(self):
         """A data: URI that is too long to be decoded in one piece is decoded."""
-        assert reader_of(bytes).read("data:," + "%41" * 20_000) == b"A" * 20_000
+        assert reader_for(bytes).read("data:," + "%41" * 20_000) == b"A" * 20_000
 
 
 @attrs.define
@@ -621,15 +621,15 @@ class Mixed:
 
 def test_a_default_can_depend_on_other_members():
     """The class itself computes a default that depends on the object."""
-    assert reader_of(Doubled).read('{"number": 2}') == Doubled(2, 4)
+    assert reader_for(Doubled).read('{"number": 2}') == Doubled(2, 4)
 
 
 @pytest.mark.parametrize("annotation", [Row, list[Row], dict[str, Row]], ids=str)
 def test_classes_that_json_objects_cannot_fill_are_not_supported(annotation):
     """A struct that is written as a list has no reader."""
-    assert reader_of(annotation) is None
+    assert reader_for(annotation) is None
 
 
 def test_a_union_of_classes_can_be_anywhere():
     """A union of classes is supported inside other types as well, although msgspec does not support it."""
-    assert reader_of(Mixed).read('{"either": {"number": 2}}') == Mixed(Doubled(2, 4))
+    assert reader_for(Mixed).read('{"either": {"number": 2}}') == Mixed(Doubled(2, 4))

@@ -20,7 +20,7 @@ from promptkit import ArgumentsError, prompt
 from promptkit.errors.rules import Rule
 from promptkit.testing import Client, call_arguments
 from promptkit.types.kinds import surrogate_of
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 from promptkit.types.pydantic import clear_type_cache
 from promptkit.types.schemas import Definitions, type_schema
 from promptkit.types.unstructuring import text_of
@@ -204,12 +204,12 @@ def test_all_errors_are_reported(annotation, sent, errors):
 
 def test_the_hint_has_a_valid_example():
     """A form's hint lists the fields in order, with a valid example."""
-    reader = reader_of(Order)
+    reader = reader_for(Order)
 
     assert reader.expected == "a JSON object with customer, items, tone, due, howFast"
     assert reader.hint == 'JSON, for example {"customer":"text"}'
     assert read(Order, reader.hint.partition("example ")[2])
-    assert reader_of(Even).hint == "a JSON object with number"  # no valid example is found
+    assert reader_for(Even).hint == "a JSON object with number"  # no valid example is found
 
 
 def test_choices_are_completed():
@@ -299,7 +299,7 @@ def test_call_arguments_generates_valid_values(kind):
     def check(data):
         arguments = data.draw(call_arguments(declared))
         assert declared.render(**arguments)
-        assert reader_of(kind).read(text_of(arguments["order"])) == arguments["order"]
+        assert reader_for(kind).read(text_of(arguments["order"])) == arguments["order"]
 
     check()
 
@@ -324,7 +324,7 @@ def test_types_are_described_again_after_the_cache_is_cleared():
     clear_type_cache()
 
     assert surrogate_of(Order) is not before
-    assert reader_of(Order).expected == before.expected
+    assert reader_for(Order).expected == before.expected
 
 
 def test_pydantic_is_imported_only_if_it_is_used():

@@ -20,8 +20,8 @@ from promptkit import ArgumentsError, prompt, register_type
 from promptkit.catalog.arguments import schema_of
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
-from promptkit.types.kinds import Constraints, constrained
-from promptkit.types.parsing import reader_of
+from promptkit.types.kinds import Constraints, split_constraints
+from promptkit.types.parsing import reader_for
 from promptkit.types.scalar_types import SCALARS, ScalarType, text_scalar
 from promptkit.types.structuring import structurer
 from promptkit.types.unstructuring import json_of, text_of
@@ -102,20 +102,20 @@ def get_schema(annotation):
 def test_a_duration_is_written_in_hours_minutes_and_seconds(duration, text):
     """A duration is written in hours, minutes and seconds, and can be read back."""
     assert text_of(duration) == text
-    assert reader_of(timedelta).read(text) == duration
+    assert reader_for(timedelta).read(text) == duration
 
 
 class TestOneEntry:
     def test_without_an_entry_the_type_is_not_supported(self):
         """Without an entry in the table, the type is not supported."""
-        assert reader_of(IPv4Address) is None
+        assert reader_for(IPv4Address) is None
 
     def test_the_type_is_read(self, address):
         """The type is read alone, as optional, in a union, and in lists and sets."""
         for annotation in (address, address | None, address | int):
-            assert reader_of(annotation).read("127.0.0.1") == LOCAL
-        assert reader_of(list[address]).read("127.0.0.1, 127.0.0.1") == [LOCAL, LOCAL]
-        assert reader_of(set[address]).read("127.0.0.1\n127.0.0.1") == {LOCAL}
+            assert reader_for(annotation).read("127.0.0.1") == LOCAL
+        assert reader_for(list[address]).read("127.0.0.1, 127.0.0.1") == [LOCAL, LOCAL]
+        assert reader_for(set[address]).read("127.0.0.1\n127.0.0.1") == {LOCAL}
 
     def test_the_type_is_structured(self, address):
         """The type is converted as a field, an item, a key and a value."""
@@ -132,7 +132,7 @@ class TestOneEntry:
     def test_the_type_is_written(self, address):
         """A value is serialized as text and in JSON, and can be read back."""
         assert (text_of(LOCAL), json_of([LOCAL])) == ("127.0.0.1", ["127.0.0.1"])
-        assert reader_of(dict[str, address]).read(text_of({"a": LOCAL})) == {"a": LOCAL}
+        assert reader_for(dict[str, address]).read(text_of({"a": LOCAL})) == {"a": LOCAL}
 
     @pytest.mark.parametrize(
         ("wrap", "sent", "message"),
@@ -225,7 +225,7 @@ class TestEveryRecord:
     @EVERY
     def test_the_reader_is_the_entry(self, kind):
         """The reader of a scalar type is its entry."""
-        assert reader_of(kind) is SCALARS[kind]
+        assert reader_for(kind) is SCALARS[kind]
 
     @EVERY
     def test_a_serialized_value_is_read_back(self, kind):
@@ -264,7 +264,7 @@ class TestEveryRecord:
         """The example of a number satisfies its constraints."""
         annotation = Annotated[kind, Meta(**bounds)]
 
-        example = SCALARS[kind].example_of(constrained(annotation)[1])
+        example = SCALARS[kind].example_of(split_constraints(annotation)[1])
 
         assert msgspec.convert(example, annotation) == example
 
@@ -291,7 +291,7 @@ class TestEveryRecord:
         record = SCALARS[kind]
 
         if record.key_schema is None:
-            assert reader_of(dict[kind, int]) is None
+            assert reader_for(dict[kind, int]) is None
             return
         (key,) = json_of({VALUES[kind]: None})
         assert record.convert_key(key, kind) == VALUES[kind]
@@ -312,7 +312,7 @@ class TestEveryRecord:
         )
 
         assert json_of({"prices": [Amount(3)]}) == {"prices": ["3"]}
-        assert reader_of(list[Amount]).read(json_of([Amount(3)])) == [Amount(3)]
+        assert reader_for(list[Amount]).read(json_of([Amount(3)])) == [Amount(3)]
         assert structurer(dict[str, Amount])({"a": "3"}) == {"a": Amount(3)}
 
     def test_registering_a_built_in_type_does_not_replace_its_entry(self):

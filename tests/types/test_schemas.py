@@ -13,7 +13,7 @@ import pytest
 from msgspec import Meta
 
 from promptkit import Arg, prompt
-from promptkit.types.kinds import plain
+from promptkit.types.kinds import unwrap_type
 from promptkit.types.schemas import Definitions, type_schema
 from tests.laws.test_types import TYPES, compiled
 from tests.sample_types import Corner, Level, Node, Pair, Place, Point, Tone
@@ -260,7 +260,7 @@ class TestArrays:
     )
     def test_arrays_have_their_items_and_length(self, annotation, expected):
         """Arrays have the schema of their items and their length."""
-        assert get_schema(plain(annotation)) == expected
+        assert get_schema(unwrap_type(annotation)) == expected
 
 
 class TestDescriptions:

@@ -10,7 +10,7 @@ import pytest
 from msgspec import Meta
 
 from promptkit.types.errors import ABSENT, MAX_ERRORS, ConversionError
-from promptkit.types.parsing import reader_of
+from promptkit.types.parsing import reader_for
 from promptkit.types.structuring import structurer
 from tests.sample_types import Level, Point, Tone
 
@@ -165,7 +165,7 @@ def test_an_error_has_the_path_of_the_invalid_part(annotation, value, path, reas
 def test_unknown_fields_are_rejected(annotation, value, path, nearest):
     """An unknown field of a record is rejected at any depth, with its path and the nearest name."""
     with pytest.raises(ConversionError) as caught:
-        reader_of(annotation).read(value)
+        reader_for(annotation).read(value)
 
     assert [(part.path, part.nearest) for part in caught.value.parts] == [(path, nearest)]
 
@@ -173,7 +173,7 @@ def test_unknown_fields_are_rejected(annotation, value, path, nearest):
 def test_the_number_of_reported_fields_is_limited():
     """The number of reported unknown fields is limited, because a client can send millions."""
     with pytest.raises(ConversionError) as caught:
-        reader_of(Point).read({"x": 1} | {f"more {number}": 0 for number in range(2 * MAX_ERRORS)})
+        reader_for(Point).read({"x": 1} | {f"more {number}": 0 for number in range(2 * MAX_ERRORS)})
 
     assert len(caught.value.parts) == MAX_ERRORS
 
@@ -183,7 +183,7 @@ def test_the_number_of_reported_fields_is_limited():
 )
 def test_the_last_of_duplicate_fields_is_used(text, value):
     """Of duplicate fields, the last one is used."""
-    assert reader_of(Point).read(text) == value
+    assert reader_for(Point).read(text) == value
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_the_last_of_duplicate_fields_is_used(text, value):
 def test_invalid_json_is_rejected_even_in_fields_of_any_type(value):
     """Invalid JSON is rejected even inside a field of type Any."""
     with pytest.raises(ConversionError) as caught:
-        reader_of(Drawing).read(f'{{"anything": {value}}}')
+        reader_for(Drawing).read(f'{{"anything": {value}}}')
 
     assert caught.value.parts == (caught.value,)
 
