@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Exit", "main"]
 
-#: The modules of commands whose names differ from their module's.
+#: The module of each command that does not have the same name as its module.
 _MODULES: Final = {"import": "import_commands", "uninstall": "install"}
 
-#: The extras that commands need.
+#: The extra that each of these commands needs.
 _EXTRAS: Final = {"dev": "preview", "package": "package"}
 
 
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is not None:
         return _run(argv, restore=True)
-    if "_ARGCOMPLETE" in os.environ:  # the shell asks for completions
+    if "_ARGCOMPLETE" in os.environ:  # the shell requests completions
         _complete_and_exit()
     try:
         code = _run(sys.argv[1:], restore=False)

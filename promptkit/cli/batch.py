@@ -49,7 +49,7 @@ _MAX_UNUSED: Final = 1_000
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Write a request for each valid row and reject invalid ones; with ``--join``, join results with their rows.
+    Write a request for each valid row, and reject the others; with ``--join``, join results with their rows.
 
     Raises:
         LoadError: If the recipes cannot be loaded.
@@ -58,7 +58,7 @@ def run(options: Namespace, output: Output) -> int:
     try:
         with open_table(options.rows, options.delimiter) as table:
             out = Folder.named(options.out)  # before a recipe can change the current folder
-            if options.name is None:  # then there is --join
+            if options.name is None:  # only possible with --join
                 return _join(options, table, out, output)
             recipes = load_recipes(options.targets)
             prompts = [prompt for name, prompt in recipes.named_prompts if name == options.name]
@@ -79,7 +79,7 @@ def run(options: Namespace, output: Output) -> int:
 
 
 class _Batch:
-    """A run of `batch`, with its prompt, its table and the folder for its requests."""
+    """A run of `batch` that renders a prompt for each row of a table."""
 
     def __init__(
         self, options: Namespace, prompt: Prompt[..., Any], table: Table, folder: Path, out: Folder
@@ -133,7 +133,7 @@ class _Batch:
             self._options.error(f"--field: {error}")
 
     def write(self, output: Output) -> int:
-        """Write the files, or with ``--dry-run`` count their content, and print a summary."""
+        """Write the files, or only measure their content with ``--dry-run``, and print a summary."""
         options = self._options
         # The previous run may have been killed after its last row.
         if options.resume and (files := find_batch_files(self._folder)) and CHECKPOINT not in files:
@@ -157,7 +157,7 @@ class _Batch:
         return Exit.FAILED if done.rejected else Exit.OK
 
     def _render(self) -> tuple[Checkpoint, int]:
-        """Write the files, and return the last checkpoint and the number of characters in all prompts."""
+        """Write the files, and return the last checkpoint and the total number of characters in prompts."""
         options, table, characters = self._options, self._table, 0
         folder = None if options.dry_run else self._folder
         renderer = ChunkRenderer(self._renderer, table.read)
@@ -194,7 +194,7 @@ class _Batch:
 
 @contextmanager
 def _show_progress(size: int | None) -> Iterator[Callable[[int], object]]:
-    """Yield a function that shows, on a terminal, how much of the table is processed."""
+    """Yield a function that shows on a terminal how much of the table has been processed."""
     stream = stderr_stream()
     if not stream.isatty():
         yield lambda _: None
@@ -250,7 +250,7 @@ def _join(
 
 
 def _encode_row(joined_row: dict[str, Any]) -> tuple[str, bool]:
-    """Return a row as JSON, and whether it has an answer; a row that JSON cannot represent gets an error."""
+    """Return a row as JSON, and whether it has an answer. A row that JSON cannot represent gets an error."""
     parsed = {name: joined_row[name] for name in ("parsed",) if name in joined_row}
     try:
         line = msgspec.json.encode(joined_row | json_of(parsed), enc_hook=str).decode()

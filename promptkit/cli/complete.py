@@ -32,7 +32,7 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If the recipes cannot be loaded.
     """
-    folder = Path.cwd()  # before a recipe can change it
+    folder = Path.cwd()  # before a recipe can change the current folder
     catalog = load_catalog(options.targets, options.ignore)
     try:
         arguments = _arguments(catalog, options.name)

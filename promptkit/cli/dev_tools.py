@@ -28,7 +28,7 @@ from promptkit.server import Server
 from promptkit.transports import stdio
 from promptkit.version import VERSION
 
-#: Timeout of a command, in seconds. Its recipes can hang.
+#: Timeout of a command, in seconds, because recipes can hang.
 _COMMAND_S: Final = 120.0
 
 #: Maximum length of an output, in characters, so that it does not fill the context of a model.
@@ -39,7 +39,7 @@ _INSTRUCTIONS: Final = (
     "check_prompts, and explain_code for codes that you do not know; then read the text with render_prompt."
 )
 
-#: The page about diagnostics, in the wheel and in a checkout.
+#: The page about diagnostics: its path in an installed wheel, and its path in a checkout.
 _PAGES: Final = (
     Path(__file__).with_name("diagnostics.md"),
     Path(__file__).parents[2] / "docs" / "diagnostics.md",
@@ -79,7 +79,7 @@ def tools_of(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
             The targets on the command line. Without targets, each command finds the configured ones itself.
 
         markdown:
-            The options for further Markdown prompts.
+            The options ``--markdown=GLOB``.
     """
     named = [f"--target={target}" for target in targets]
 
@@ -120,7 +120,7 @@ def tools_of(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
 
 def explain(code: str) -> str:
     """
-    Return the section of docs/diagnostics.md about a code.
+    Return the section about a code in docs/diagnostics.md.
 
     Raises:
         PromptError: If there is no such code.

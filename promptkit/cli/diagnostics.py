@@ -1,8 +1,8 @@
 """
-Printing of diagnostics: as text, with source and colour on a terminal; or as annotations for GitHub.
+Functions that print diagnostics as text, or as annotations for GitHub.
 
-Outside a terminal, a diagnostic is two lines: the location with the message, in a form that ``grep`` and
-editors can parse, and the hint.
+On a terminal, the text is in colour, and includes source lines. Elsewhere, each diagnostic is printed on two
+lines: the location with the message, in a form that ``grep`` and editors can parse, and the hint.
 """
 
 import os
@@ -29,7 +29,7 @@ def print_error(text: str) -> None:
 
 
 def fail(text: str, code: int) -> int:
-    """Print why a command fails, and return its exit code."""
+    """Print *text*, the reason why a command fails, and return *code*, its exit code."""
     print_error(text)
     return code
 
@@ -40,7 +40,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def print_text(text: str) -> None:
-    """Print lines on standard error, with control characters and workflow commands escaped."""
+    """Print one or more lines on standard error, with control characters and workflow commands escaped."""
     with suppress(Exception):  # a recipe can replace the stream, and its reader can disappear
         print(escape_commands(escape_invisible(text)), end="", file=stderr_stream(), flush=True)
 
@@ -65,7 +65,7 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None
 
 
 def _lines(diagnostic: Diagnostic) -> tuple[tuple[str, str, str, str], str]:
-    """Return the parts of a diagnostic's first line, and the line with its hint."""
+    """Return the parts of a diagnostic's first line; and the second line, which contains the hint."""
     severity, rule = diagnostic.severity.value, diagnostic.rule.value
     location, message, hint = (
         escape_invisible(text, one_line=True)
@@ -110,11 +110,13 @@ def _excerpt(diagnostic: Diagnostic, width: int) -> Iterator["Text"]:
 
 def _window(location: Location, width: int) -> tuple[str, int, int]:
     """
-    Return the line at *location*, and the range to mark in it; a long line is truncated around the mark.
+    Return the source line at *location*, and the start and end of the range to mark in it.
+
+    A line that is longer than *width* is truncated around this range.
     """
     from rich.cells import cell_len
 
-    # Each invisible character becomes one space, which keeps the columns.
+    # Each invisible character becomes one space, so that the columns stay the same.
     line = line_of(location.file, location.line)
     source = "".join(c if c.isprintable() else " " for c in line).rstrip()
     start, end = location.column - 1, location.end - 1
@@ -128,7 +130,7 @@ def _window(location: Location, width: int) -> tuple[str, int, int]:
 
 def print_annotations(diagnostics: Iterable[Diagnostic], output: Output) -> None:
     """
-    Print a workflow command for each of *diagnostics*.
+    Print each of *diagnostics* as an annotation, which is a workflow command of GitHub Actions.
 
     See Also:
         https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands
@@ -144,7 +146,7 @@ def print_annotation(
     level: str, text: str, output: Output, properties: Mapping[str, Any] | None = None
 ) -> None:
     """
-    Print one workflow command.
+    Print one annotation as a workflow command.
 
     Args:
         level:
@@ -154,11 +156,11 @@ def print_annotation(
             The message.
 
         output:
-            Where to print.
+            The output to print to.
 
         properties:
-            The file, line, columns and title of the annotation, without empty ones; None if the message does
-            not belong to a line.
+            The file, line, columns and title of the annotation; empty values are omitted. Pass None if the
+            message does not belong to a line.
     """
     known = {name: str(value) for name, value in (properties or {"title": "promptkit"}).items() if value}
     pairs = ",".join(f"{name}={_escape(value, ':,')}" for name, value in known.items())
@@ -166,7 +168,7 @@ def print_annotation(
 
 
 def _path(location: Location) -> str:
-    """Return the path relative to the repository or the current folder; unchanged if it is in neither."""
+    """Return a location's file relative to the repository or the current folder; if in neither, unchanged."""
     for root in filter(None, (os.environ.get("GITHUB_WORKSPACE"), os.curdir)):
         with suppress(OSError, ValueError):  # the file is not in this folder
             return Path(location.file).relative_to(Path(root).absolute()).as_posix()

@@ -52,7 +52,7 @@ from promptkit.server.lookup import name_of
 if TYPE_CHECKING:
     from rich.text import Text
 
-#: The default revision.
+#: The revision to compare with by default.
 _HEAD: Final = "HEAD"
 
 #: The brackets around unchanged, removed and added words.
@@ -77,7 +77,7 @@ _ADD_CASE: Final = "add a case to compare its text"
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print the changes since a revision, or between two, as text, JSON or GitHub annotations.
+    Print the changes since a revision, or between two revisions, as text, JSON or GitHub annotations.
 
     Raises:
         LoadError: If the recipes in a revision cannot be loaded.
@@ -127,7 +127,7 @@ def _run_on_servers(options: Namespace, output: Output) -> int:
 
 
 class _Texts(Struct):
-    """The text of each case in a file, by prompt and case."""
+    """The text of each case in a file with a server's answer, keyed by prompt and then by case."""
 
     texts: dict[str, dict[str, str]] = {}
 
@@ -138,7 +138,7 @@ def _answers_of_servers(options: Namespace) -> tuple[list[Answer], list[Answer]]
 
     Args:
         options:
-            The options, with two servers, or with one server and the file of the old side.
+            The options, which name either two servers, or one server and the file of the old side.
 
     Raises:
         LoadError: If a server cannot be reached, or the file cannot be read.
@@ -154,7 +154,7 @@ def _answers_of_servers(options: Namespace) -> tuple[list[Answer], list[Answer]]
         with open_named_server(options, 0) as old:
             return [_ask_server(old.catalog, calls)], [new_answer]
     for key, state in new_answer.items.items():
-        if key.startswith("skill "):  # a file has digests only
+        if key.startswith("skill "):  # the file contains only digests
             state.files = {path: (digest, None) for path, (digest, _) in state.files.items()}
     return [_read_answer(options.revision)], [new_answer]
 
@@ -201,7 +201,7 @@ def _report(
     since: str,
     path_of: Callable[[str], str],
 ) -> int:
-    """Print the changes between two sides, append them to the summary, and return the exit code."""
+    """Print the changes between two sides, append them to the summary file, and return the exit code."""
     old, new = sides
     changes: Changes
     skipped = find_uncomparable(old[0], new[0])
@@ -234,12 +234,12 @@ def _report(
 
 
 def _escape_line(message: object) -> str:
-    """Return a message on one line, escaped because the recipes or git wrote a part of it."""
+    """Return a message on one line, with escapes, because parts of it come from the recipes or from git."""
     return escape_invisible(str(message), one_line=True)
 
 
 def _append(path: str, text: str) -> bool:
-    """Append to a regular file. If that fails, print the reason and return False."""
+    """Append *text* to a regular file. If that fails, print the reason and return False."""
     folder, name = Folder.named(Path(path).parent), Path(path).name
     try:
         with folder.open_for_update(name) as file:
@@ -269,7 +269,7 @@ def _print_text(changes: Changes, output: Output) -> None:
 
 
 def _style_line(line: str) -> "Text":
-    """Return a line of a diff, in the colour of its sign."""
+    """Return a line of a diff, in the colour for its sign."""
     from rich.text import Text
 
     escaped = escape_invisible(f"    {line}")
@@ -278,7 +278,7 @@ def _style_line(line: str) -> "Text":
 
 
 def _style_words(line: Line) -> "Text":
-    """Return a line with ``[-removed-]`` and ``{+added+}`` words."""
+    """Return a line in which words are marked as ``[-removed-]`` and ``{+added+}``."""
     from rich.text import Text
 
     text = Text("    ")
@@ -315,7 +315,7 @@ def as_markdown(
             The Markdown to start with.
 
         summary:
-            How many changes there are, as text.
+            A sentence that summarizes the changes.
 
         changes:
             The changes.
@@ -351,7 +351,7 @@ def _format_item(change: Difference | TextChange) -> str:
 
 
 def _code_span(text: str) -> str:
-    """Return *text* as a Markdown code span on one line, which the text cannot close."""
+    """Return *text* as a Markdown code span on one line, with delimiters that do not occur in the text."""
     line = escape_invisible(text[: _MAX_TITLE + 1], one_line=True)
     line = f"{line[:_MAX_TITLE]}…" if len(line) > _MAX_TITLE else line
     ticks = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
@@ -359,7 +359,7 @@ def _code_span(text: str) -> str:
 
 
 def summarize_changes(changes: Sequence[Difference], revision: str, skipped: Collection[str] = ()) -> str:
-    """Return a summary of how many changes are breaking, and how many are harmless."""
+    """Return a summary with the numbers of breaking and of harmless changes."""
     if not changes and skipped:
         return f"no changes since {revision}, but {counted(len(skipped), 'item')} could not be compared"
     if not changes:
@@ -370,7 +370,7 @@ def summarize_changes(changes: Sequence[Difference], revision: str, skipped: Col
 
 
 def summarize_cases(changes: Sequence[TextChange], revision: str, skipped: Collection[str] = ()) -> str:
-    """Return a summary of how many renderings have changed, not counting those that differ each time."""
+    """Return a summary with the number of changed renderings, not counting those that differ each time."""
     changed = [change for change in changes if not change.is_unsteady]
     if not changed and skipped:
         return f"no changed text since {revision}, but {counted(len(skipped), 'item')} could not be compared"

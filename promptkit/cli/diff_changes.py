@@ -40,7 +40,7 @@ BREAKING: Final = frozenset(
     }
 )
 
-#: The kind of change to each descriptive field, and the words for the field.
+#: For each descriptive field, the kind of a change to it, and the name of the field in messages.
 _MEMBERS: Final = {
     "name": ("resource-name", "the name"),
     "title": ("title", "the title"),
@@ -52,10 +52,10 @@ _MEMBERS: Final = {
     "_meta": ("meta", "_meta"),
 }
 
-#: The alternative that accepts every text; arguments are sent as text.
+#: The alternative that accepts every text. Clients send arguments as text.
 _ANY_TEXT: Final = '{"type": "string"}'
 
-#: Maximum number of lines, or of words, that are matched, because the time can be quadratic.
+#: Maximum number of lines or words to match, because matching can take quadratic time.
 _MAX_MATCHED: Final = 2_000
 
 _WORD: Final = r"\[[a-z]+\]|\w+|\s+|[^\w\s]"
@@ -98,7 +98,7 @@ class Difference(Struct, frozen=True):
 
     @property
     def diff(self) -> list[str]:
-        """A unified diff of the old and new value, without a header."""
+        """A unified diff of the old and the new value, without a header."""
         if self.before is None or self.after is None:
             return []
         return changed_lines(self.before, self.after, context=2)
@@ -129,7 +129,7 @@ class TextChange(Struct, frozen=True):
             The new text; None if the case was removed.
 
         is_unsteady:
-            Whether one of the sides renders different text each time.
+            Whether the text differs each time that one of the sides renders it.
     """
 
     owner: str = field(name="of")
@@ -151,7 +151,7 @@ class TextChange(Struct, frozen=True):
 
     @property
     def diff(self) -> list[str]:
-        """A unified diff of the old and new text, without a header."""
+        """A unified diff of the old and the new text, without a header."""
         return changed_lines(self.before or "", self.after or "", context=1)
 
     def as_data(self) -> dict[str, Any]:
@@ -165,7 +165,7 @@ Changes: TypeAlias = Sequence[Difference | TextChange]
 
 
 def effect_of(change: Difference | TextChange) -> str:
-    """Return the effect of a change on callers, in a word."""
+    """Return the effect of a change on callers: ``breaking`` or ``harmless``."""
     return "breaking" if change.breaking else "harmless"
 
 
@@ -217,14 +217,14 @@ def _item_changes(owner: str, old: ItemState | None, new: ItemState | None) -> I
 
 def find_uncomparable(old: Answer, new: Answer) -> list[str]:
     """
-    Return the prompts and resources that both sides have, but for which there is no text to compare.
+    Return the prompts and resources that both sides have, but that have no text to compare.
 
     Args:
         old:
             The old side.
 
         new:
-            The new side, with the outcomes of the same calls.
+            The new side, with the outcomes of the same calls as the old side.
     """
     owners: list[str] = []
     for owner in sorted(new.items.keys() & old.items.keys() & new.outcomes.keys()):
@@ -285,15 +285,16 @@ def _argument_changes(
 
 def accepts_all(old: Sequence[str], new: Sequence[str]) -> bool:
     """
-    Return whether no alternative was removed, so that an argument accepts every text that it accepted before.
+    Return whether an argument still accepts every text that it accepted before.
 
-    The empty string is ignored, because it means "not given" for all types but strings.
+    That is the case if no alternative was removed. The empty string is ignored, because it means "not given"
+    for all types except strings.
     """
     return _ANY_TEXT in new or {*old} <= {*new}
 
 
 def _outcome_changes(owner: str, old: Answer, new: Answer) -> Iterator[Difference]:
-    """Yield the changes in outcomes. Yield those for generated arguments only if there is no other change."""
+    """Yield the changed outcomes; for generated arguments, only if no earlier outcome has changed."""
     noun, verb = ("rendering", "renders") if owner.startswith("prompt ") else ("reading", "contains")
     outcomes = old.outcomes.get(owner, {})
     is_changed = False
@@ -318,10 +319,10 @@ def text_changes(old: Sequence[Answer], new: Sequence[Answer]) -> list[TextChang
 
     Args:
         old:
-            The answer of the old side, and repeated answers.
+            The answer of the old side, followed by any repeated answers.
 
         new:
-            The answer of the new side, and repeated answers.
+            The answer of the new side, followed by any repeated answers.
     """
     unsteady = {
         (owner, case)
@@ -416,7 +417,7 @@ def _changed_block(old: str, new: str) -> list[Line]:
 
 class CommitComparison:
     """
-    A thread-safe comparison of the recipes with the last commit, cached until one of the two changes.
+    A thread-safe comparison of the recipes with the last commit, cached until either of them changes.
 
     Args:
         targets:
@@ -437,7 +438,8 @@ class CommitComparison:
         """
         Return the changed cases of a prompt, each as its name, old text and new text.
 
-        The old text is None for an added case, and the new text is None for a removed case.
+        The old text is None for an added case, and the new text is None for a removed case. *version* is
+        the version number of the recipes.
 
         Raises:
             PromptkitError: If there is no commit, or if the commit cannot be loaded.

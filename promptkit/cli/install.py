@@ -45,16 +45,16 @@ from promptkit.files.edits import FileEditError, ForeignEntryError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.targets import has_skills, project_of, split_prefix
 
-#: The options that offer prompts as tools.
+#: The options of `serve` that offer prompts as tools.
 _TOOLS: Final = {"--tools", "--tools-search"}
 
-#: Returns the server that replaces the current entry; None removes the entry.
+#: A function that is called with the current entry and returns the server to replace it; None to remove it.
 _Server: TypeAlias = Callable[[Any], InstalledServer] | None
 
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Add or remove entries, or print the changes; with ``--list``, print the existing entries.
+    Add or remove entries, or only print the changes; with ``--list``, print the existing entries.
 
     Raises:
         LoadError: If the target does not exist, or the name of the server is unknown.
@@ -74,7 +74,7 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _configuration_of(options: Namespace, client: str, scope: Scope = "user") -> ConfigurationFile:
-    """Return the configuration of a client, for the project of the current folder."""
+    """Return the configuration of a client; with scope ``project``, the one in the current project."""
     file = options.configuration.file
     project = os.path.dirname(file) if file else os.getcwd()  # noqa: PTH109, PTH120 (text)
     return ConfigurationFile(client, scope, project)
@@ -104,18 +104,18 @@ def _change_servers(options: Namespace, configurations: list[ConfigurationFile],
 
 
 def _prompt_names(options: Namespace, configurations: Sequence[ConfigurationFile]) -> Collection[str]:
-    """Return the names of the prompts; none if no client hides prompts, or the recipes cannot be loaded."""
+    """Return the names of the prompts if any client might hide some of them; none if loading them fails."""
     may_hide = any(get_client(configuration.client).hides_prompts for configuration in configurations)
     if options.command == "uninstall" or options.url is not None or not may_hide:
         return ()
     try:
         return [*load_catalog(configured_targets(options))]
-    except LoadError:  # the server reports it
+    except LoadError:  # the server will report it
         return ()
 
 
 def _select_by_scope(options: Namespace, configurations: list[ConfigurationFile]) -> list[ConfigurationFile]:
-    """Return the configurations with the requested scope; exit if a client named by the user has none."""
+    """Return the configurations that support the requested scope; exit if a named client does not."""
     for configuration in configurations if options.clients else ():
         if options.scope not in configuration.scopes:
             options.error(f"argument --scope: {configuration.title} has no {options.scope} configuration")
@@ -123,7 +123,7 @@ def _select_by_scope(options: Namespace, configurations: list[ConfigurationFile]
 
 
 def _server_name(options: Namespace) -> str:
-    """Return the name of the server: from the options, the project's folder or the URL's host."""
+    """Return the name of the server, taken from the options, the host of the URL or the project's folder."""
     if options.url is not None and options.has_targets:
         options.error(
             f"unexpected argument {options.targets[0]!r}: the server at --url chooses its own targets"
@@ -143,11 +143,10 @@ def _server_name(options: Namespace) -> str:
 
 def _check_project(options: Namespace, configuration: ConfigurationFile, name: str) -> None:
     """
-    Check that the existing server of this name, which would be changed, does not serve another project.
+    Check that the existing server with this name does not serve another project, before it is changed.
 
     Raises:
-        ForeignEntryError: If all recipes that the server serves, and that still exist, belong to other
-            projects.
+        ForeignEntryError: If the server serves existing recipes, but all of them belong to other projects.
     """
     if options.all or options.url is not None or (options.command == "uninstall" and options.name):
         return
@@ -180,7 +179,7 @@ def _server(options: Namespace, configuration: ConfigurationFile, name: str | No
 
 def _given_options(options: Namespace, configuration: ConfigurationFile) -> tuple[str, ...] | None:
     """
-    Return the options after ``--``, with paths in the form for a configuration; None without ``--``.
+    Return the options after ``--``, with paths in the form that a configuration needs; None without ``--``.
 
     Raises:
         SystemExit: If an option is unknown, or cannot be used by a server that a client starts.
@@ -206,20 +205,20 @@ def _choose_options(
     entry: Any,
 ) -> InstalledServer:
     """
-    Return a server with the given options or, without any, with the options of its current entry.
+    Return a server with the given options, and with the options that the client needs.
 
     Args:
         server:
             The server, without options.
 
         configuration:
-            The configuration.
+            The client's configuration.
 
         options:
-            The options; None keeps the options of the entry.
+            The given options; None to keep the options of the current entry.
 
         skills:
-            Whether the targets have skills.
+            Whether there are skills in the targets.
 
         entry:
             The current entry.
@@ -353,7 +352,7 @@ def _change_skills(options: Namespace, configurations: list[ConfigurationFile], 
 def _select_with_folders(
     options: Namespace, configurations: Sequence[ConfigurationFile]
 ) -> list[ConfigurationFile]:
-    """Return the configurations of clients that read skills from folders; exit if a named client does not."""
+    """Return the configurations of clients that read skills from a folder; exit if a named one does not."""
     for configuration in configurations if options.clients else ():
         if configuration.skills is None:
             readers = ", ".join(name for name, client in INSTALLABLE.items() if client.skills)
@@ -404,7 +403,7 @@ The next install of the server keeps them, unless it has a -- too."""
 
 
 def add_install_options(install: ArgumentParser) -> None:
-    """Add the options of ``promptkit install`` to its parser."""
+    """Add the options of `install` to a parser."""
     _add_common(install)
     variable = "an environment variable for the server; can be repeated"
     install.add_argument(
@@ -451,13 +450,13 @@ def _add_common(command: ArgumentParser) -> None:
 
 @report_value_error
 def _client(text: str) -> str:
-    """Check that a string names a client that promptkit can be added to, and return it."""
+    """Return the name of a client, which must be one that promptkit can be added to."""
     get_client(text, INSTALLABLE)
     return text
 
 
 def _variable(text: str) -> tuple[str, str]:
-    """Parse ``NAME=VALUE``, an environment variable."""
+    """Parse ``NAME=VALUE``, where NAME is the name of an environment variable."""
     name, equals, value = text.partition("=")
     require(
         equals and _is_variable(name), f"{name!r} is not a variable name followed by '=': write NAME=VALUE"
@@ -466,7 +465,7 @@ def _variable(text: str) -> tuple[str, str]:
 
 
 def _variable_name(text: str) -> str:
-    """Check that a string is a valid name of an environment variable, and return it."""
+    """Return the name of an environment variable, which must be valid."""
     require(_is_variable(text), f"{text!r} is not the name of a variable: write it as in PROMPTS_TOKEN")
     return text
 
@@ -476,7 +475,7 @@ def _is_variable(name: str) -> bool:
 
 
 def _entry_name(text: str) -> str:
-    """Check that a string is a valid name of a server in a client's configuration, and return it."""
+    """Return a server's name in a client's configuration, which must be valid."""
     name = to_server_name(text)
     require(
         name == text, f"{text!r} is not a valid name: use 1 to 64 letters, digits, - or _, as in {name!r}"
@@ -485,7 +484,7 @@ def _entry_name(text: str) -> str:
 
 
 def _http_url(text: str) -> str:
-    """Check that a string is an http or https URL, and return it."""
+    """Return a URL, which must have the scheme http or https."""
     try:
         parts = urlsplit(text)
         is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -498,7 +497,7 @@ def _http_url(text: str) -> str:
 
 def _find_clients(options: Namespace) -> None:
     """
-    Separate the clients from the targets. Clients come first, and have known names.
+    Separate the clients from the targets. Clients come first, and are recognized by their names.
 
     Raises:
         SystemExit: If a client follows a target, or options conflict.

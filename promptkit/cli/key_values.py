@@ -1,4 +1,4 @@
-"""Arguments on the command line, ``KEY=VALUE``, ``KEY=@FILE`` and ``KEY=@-``, as a client would send them."""
+"""Parses ``KEY=VALUE``, ``KEY=@FILE`` and ``KEY=@-`` on the command line into what a client would send."""
 
 import os
 import re
@@ -31,13 +31,13 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
 
     Args:
         arguments:
-            The parameters. Files for parameters of type `bytes` are encoded in base64.
+            The declared arguments. Files for arguments of type `bytes` are encoded in base64.
 
         words:
             The command-line arguments.
 
         folder:
-            The base of relative paths.
+            The base folder for relative paths.
 
     Raises:
         ArgumentSyntaxError: If a word has no ``=``, a key is repeated, a value is not text, or a file
@@ -61,13 +61,13 @@ def read_typed_arguments(arguments: Arguments, end: str) -> dict[str, str]:
 
     The input starts with a dot, so that shells and clients do not expand the start of the text, such as
     ``~/notes``. A single argument receives the whole text. With several arguments, the text can start with
-    ``KEY=VALUE`` pairs. The rest is the value of the only missing required argument, or is split as by a
-    shell into values for the remaining arguments, in the order of the signature. Empty text means no
-    arguments.
+    ``KEY=VALUE`` pairs. If exactly one required argument is still missing, it receives the remaining text.
+    Otherwise, the remaining text is split as in a shell into values for the remaining arguments, in the order
+    of the signature. Empty text means that there are no arguments.
 
     Args:
         arguments:
-            The parameters.
+            The declared arguments.
 
         end:
             The line that must end the input, because clients can truncate or change the text.
@@ -89,7 +89,7 @@ def read_typed_arguments(arguments: Arguments, end: str) -> dict[str, str]:
 
 
 def _split_typed(names: Sequence[str], required: Collection[str], typed: str) -> dict[str, str]:
-    """Return typed text as the values of several arguments."""
+    """Split typed text into the values of several arguments."""
     values: dict[str, str] = {}
     named = re.compile(rf"\s*({'|'.join(names) or '(?!)'})=('[^']*'|\"[^\"]*\"|\S*)(?:\s+|\Z)")
     while (match := named.match(typed)) is not None and match[1] not in values:
@@ -112,9 +112,9 @@ def _split_typed(names: Sequence[str], required: Collection[str], typed: str) ->
 
 def redactor_of_words(arguments: Arguments, words: Sequence[str]) -> Redactor:
     """
-    Return a redactor of the secrets in ``KEY=VALUE`` words whose values have not been read yet.
+    Return a redactor for the secrets in ``KEY=VALUE`` words whose values have not been read yet.
 
-    It also hides secrets that start with ``@``, which are meant as text but look like file names.
+    It also hides secrets that start with ``@``, because users can mean them as text, not as names of files.
     """
     pairs = (word.partition("=") for word in words)
     return Redactor.of(arguments, {key: value.removeprefix("@") for key, _, value in pairs})
@@ -126,7 +126,7 @@ def _read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str
 
     Args:
         arguments:
-            The parameters.
+            The declared arguments.
 
         key:
             The argument's name.
@@ -135,7 +135,7 @@ def _read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str
             Text, or ``@FILE`` for the content of a file.
 
         folder:
-            The base of relative paths.
+            The base folder for relative paths.
 
     Raises:
         ArgumentSyntaxError: If the value is not text, or the file cannot be read.
@@ -159,7 +159,7 @@ def _read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str
 
 
 def _decode(data: bytes, reason: str) -> str:
-    """Decode UTF-8. Raises ArgumentSyntaxError with *reason* for other bytes."""
+    """Decode UTF-8. Raises ArgumentSyntaxError with *reason* if *data* is not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -198,7 +198,7 @@ def _accepts_bytes(argument: Argument) -> bool:
 
 
 def _accepts(argument: Argument, matches: Callable[[Any], bool]) -> bool:
-    """Return whether the argument's type, or a member of its union, matches."""
+    """Return whether *matches* is true for the argument's type, or for any member of its union."""
     return any(matches(plain(member)) for member in members_of(plain(argument.annotation, core=True)))
 
 

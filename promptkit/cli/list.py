@@ -168,7 +168,7 @@ def _format_line(text: str) -> str:
 
 
 def _format_default(argument: Argument) -> str:
-    """Return the default of an argument for display, as users would type it; ``optional`` for None."""
+    """Return a clause with the default of an argument as users would type it; ``optional`` without one."""
     is_none = argument.default is NO_DEFAULT or argument.default is None
     text = "" if is_none else _signature_default(argument)
     return default_clause(argument.arg.env, filter(None, [text])) or "optional"
@@ -186,7 +186,7 @@ def _signature_default(argument: Argument) -> str:
 
 
 def format_type(annotation: Any) -> str:
-    """Return a type as its author writes it, without modules and `Annotated`."""
+    """Return a type as its author writes it, without module names or `Annotated`."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return format_type(arguments[0])

@@ -1,5 +1,5 @@
 """
-Parsing of the command line, and defaults from the configuration.
+The parser of the command line, which also fills in defaults from the configuration.
 
 `render` accepts ``[TARGET] NAME [KEY=VALUE ...]``, where NAME can be a URI, and `complete` accepts
 ``NAME ARGUMENT [TYPED] [KEY=VALUE ...]``, where ``KEY=VALUE`` can come before TYPED. ``PREFIX=TARGET`` has
@@ -29,7 +29,7 @@ from promptkit.loader.targets import split_prefix, with_markdown
 from promptkit.protocol.limits import OPTIONS, Limits
 from promptkit.version import VERSION
 
-#: Commands that can work without targets, and find the default ones themselves.
+#: Commands that do not always need targets, and that look up the default targets themselves.
 _TARGETS_LATER: Final = ("install", "uninstall")
 
 _EPILOG: Final = """\
@@ -60,7 +60,7 @@ def parse(arguments: Sequence[str]) -> Namespace:
     if arguments[0] not in COMMANDS:
         _report_invalid_command(arguments[0])
     name, *words = arguments
-    served = None  # the options for the server that `install` writes
+    served = None  # the options of `serve` for the server that `install` adds
     if name in _TARGETS_LATER and "--" in words:
         at = words.index("--")
         words, served = words[:at], words[at + 1 :]
@@ -136,7 +136,7 @@ def configured_targets(options: Namespace) -> list[str]:
 
 
 def options_of(name: str) -> dict[str, Action]:
-    """Return the options of a command, by their names without the leading dashes."""
+    """Return the options of a command, keyed by their names without the leading dashes."""
     actions = _parser_of(name)._option_string_actions  # noqa: SLF001 (argparse has no public table of them)
     return {
         option.removeprefix("--"): action
@@ -173,7 +173,7 @@ def is_uri(word: str) -> bool:
 
 
 def is_argument(word: str) -> bool:
-    """Return whether a word is ``KEY=VALUE``."""
+    """Return whether a word has the form ``KEY=VALUE``."""
     return "=" in word and not is_uri(word)
 
 
@@ -202,7 +202,7 @@ def _report_unknown_word(parser: ArgumentParser, command: str, word: str) -> NoR
 
 
 def _report_invalid_command(word: str) -> NoReturn:
-    """Exit with the help, the version, or the error for a first word that is not a command."""
+    """Print the help, the version or an error, and exit, because the first word is not a command."""
     parser = program_parser()
     if word.startswith("-"):
         parser.parse_known_args([word])  # exits for --help and --version
@@ -231,7 +231,7 @@ def _find_target(options: Namespace) -> None:
 
 
 def _find_typed(options: Namespace) -> None:
-    """Separate the typed text from the chosen arguments, which are ``KEY=VALUE``."""
+    """Separate the typed text from the other arguments, which have the form ``KEY=VALUE``."""
     words = [*(() if options.typed is None else (options.typed,)), *options.arguments]
     typed = [word for word in words if not is_argument(word)]
     if typed[1:]:
@@ -241,7 +241,7 @@ def _find_typed(options: Namespace) -> None:
 
 
 def _check_batch(options: Namespace) -> None:
-    """Check that there is a prompt and a vendor, or ``--join``."""
+    """Raise a usage error unless there is a prompt and a vendor, or ``--join``."""
     if options.name is None and options.join is None:
         options.error("write PROMPT ROWS, or --join RESULTS ROWS")
     if options.join is None and options.vendor is None:
@@ -249,7 +249,7 @@ def _check_batch(options: Namespace) -> None:
 
 
 def _use_servers(options: Namespace) -> None:
-    """Check the options for servers, if any, and store the servers as the targets that messages show."""
+    """Check the options for servers, if any, and record the servers as the targets to name in messages."""
     if not options.servers:
         return
     if options.targets or options.markdown:
@@ -260,7 +260,7 @@ def _use_servers(options: Namespace) -> None:
 
 
 def _targets(options: Namespace, configuration: Configuration) -> list[str]:
-    """Return the configured targets, or else the default folder, and the patterns of Markdown prompts."""
+    """Return the configured targets or, if there are none, the default folder; and all Markdown patterns."""
     patterns = (*configuration.markdown, *options.markdown)
     if configuration.targets:
         options.target_note = f"it is configured in {configuration.file}"
@@ -286,7 +286,7 @@ def serve_words(configuration: Configuration) -> list[str]:
 
 
 def _words_for(action: Action, name: str, value: Any, file: str) -> list[str]:
-    """Return the word that sets an option; none for a flag that is false."""
+    """Return the command-line argument that sets an option, in a list; empty for a flag that is false."""
     where, is_flag = f"[tool.promptkit.serve] {name}", action.nargs == 0
     if action.nargs == "?" and value is True:
         return [f"--{name}="]

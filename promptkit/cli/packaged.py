@@ -1,4 +1,4 @@
-"""The command of a package built by ``promptkit package``, which serves its prompts or runs a command."""
+"""The command of packages that ``promptkit package`` builds: serves the prompts, or runs another command."""
 
 import sys
 from collections.abc import Sequence
@@ -30,20 +30,20 @@ commands:
 
 def main(name: str, version: str, targets: Sequence[str], options: Sequence[str]) -> int:
     """
-    Run the command of a package, with the arguments of the process.
+    Run the command of a package with the command-line arguments of this process.
 
     Args:
         name:
             The name of the package.
 
         version:
-            Its version.
+            The version of the package.
 
         targets:
-            The folders of its recipes, with their prefixes.
+            The folders of the recipes, with their prefixes.
 
         options:
-            The options of `serve` with which the package was built, including those for Markdown prompts.
+            The options of `serve` that were recorded when the package was built, including ``--markdown``.
 
     Returns:
         The exit code.
@@ -74,7 +74,7 @@ def _run(*words: str) -> int:
 
 
 def _install_words(name: str, targets: Sequence[str], words: Sequence[str]) -> list[str]:
-    """Return the words of `install` with the recipes after the clients, and the name of the package."""
+    """Return the arguments of `install`, with the recipes after the clients, and ``--name`` if needed."""
     if _lists_only(words):
         return [*words]
     at = words.index("--") if "--" in words else len(words)
@@ -85,5 +85,5 @@ def _install_words(name: str, targets: Sequence[str], words: Sequence[str]) -> l
 
 
 def _lists_only(words: Sequence[str]) -> bool:
-    """Return whether `install` only prints help, a list or a usage error, and changes no client."""
+    """Return whether `install` only prints help, a list or a usage error, and does not change a client."""
     return not words or not {"--list", "--help", "-h"}.isdisjoint(words)

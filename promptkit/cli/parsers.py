@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Larger numbers are typos, and would overflow counters.
+#: The largest number that options accept. Larger numbers are typos, and would overflow counters.
 _MAX_NUMBER: Final = 10**12
 
 #: The formats of `render` that belong to vendors. `promptkit.exports` defines them, but is slow to import.
@@ -21,13 +21,13 @@ VENDORS: Final = ("openai-chat", "openai-responses", "anthropic", "gemini")
 
 
 def require(is_valid: object, reason: str) -> None:
-    """Raise ArgumentTypeError, whose reason argparse prints unchanged, unless a value is valid."""
+    """Raise ArgumentTypeError with *reason*, which argparse prints unchanged, unless *is_valid* is true."""
     if not is_valid:
         raise ArgumentTypeError(reason)
 
 
 def report_value_error(convert: Callable[[str], T]) -> Callable[[str], T]:
-    """Return a parser for argparse that calls *convert* and reports a ValueError with its own message."""
+    """Wrap *convert* for argparse, so that users see the message of a ValueError that it raises."""
 
     def parse(text: str) -> T:
         try:
@@ -39,17 +39,17 @@ def report_value_error(convert: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def is_unsigned_number(text: str, at_most: int) -> bool:
-    """Return whether a string is an unsigned number of at most *at_most* digits."""
+    """Return whether a string consists of digits, with at least one and at most *at_most* of them."""
     return text.isascii() and text.isdigit() and len(text) <= at_most
 
 
 def is_port(text: str) -> bool:
-    """Return whether a string is a port number."""
+    """Return whether a string is a port number from 0 to 65535."""
     return is_unsigned_number(text, at_most=5) and int(text) <= 65535
 
 
 def whole_number(text: str) -> int:
-    """Parse a whole number, 1 or more."""
+    """Parse a whole number that is at least 1."""
     # The length is limited because int() raises its own error for too many digits.
     is_number = is_unsigned_number(text, at_most=20) and 1 <= int(text) <= _MAX_NUMBER
     require(is_number, f"{text!r} is not a whole number from 1 to {_MAX_NUMBER:,}")
@@ -64,20 +64,20 @@ def _name_and_value(text: str) -> tuple[str, str]:
 
 
 def _target(text: str) -> str:
-    """Check that the name of a target is not empty, and return it. Later code checks that it exists."""
+    """Return the name of a target, which must not be empty. Later code checks that the target exists."""
     require(text, "must not be empty: name a folder, a file or a module")
     return text
 
 
 def _port(text: str) -> int:
-    """Parse a port number; 0 means a free port."""
+    """Parse a port number; 0 means that a free port is chosen."""
     require(is_port(text), f"{text!r} is not a port: write a number from 0 to 65535")
     return int(text)
 
 
 @report_value_error
 def _client(text: str) -> str:
-    """Check that a string names a client that promptkit knows, and return it."""
+    """Return the name of a client, which must be one that promptkit supports."""
     get_client(text)
     return text
 
@@ -104,30 +104,30 @@ _FORMAT_HELP: Final = "text, JSON, or annotations for GitHub Actions (default: t
 
 
 def add_targets(command: ArgumentParser) -> None:
-    """Add the targets, as positional arguments, and the option for Markdown prompts to a parser."""
+    """Add the targets as positional arguments, and ``--markdown``, to a parser."""
     add_target_words(command)
     add_markdown(command)
 
 
 def add_target_words(command: ArgumentParser) -> None:
-    """Add the targets, as words, to a parser."""
+    """Add only the targets, as positional arguments, to a parser."""
     command.add_argument("targets", nargs="*", **_TARGETS)
 
 
 def _add_target_options(command: ArgumentParser) -> None:
-    """Add the targets, as options, and the option for Markdown prompts to a parser."""
+    """Add ``--target`` and ``--markdown`` to a parser."""
     command.add_argument("--target", dest="targets", action="append", **_TARGETS)
     add_markdown(command)
 
 
 def add_markdown(command: "ArgumentParser | _ArgumentGroup") -> None:
-    """Add the option for Markdown prompts to a parser or a group of options."""
+    """Add ``--markdown`` to a parser or a group of options."""
     help_text = "Markdown files in the target that are prompts, such as 'commands/**/*.md'; can be repeated"
     command.add_argument("--markdown", metavar="GLOB", help=help_text, **_REPEATED)
 
 
 def _add_server(command: ArgumentParser, *, help_text: str, environment: bool = True) -> None:
-    """Add the options for other MCP servers to a parser."""
+    """Add the options for using another MCP server to a parser."""
     add = command.add_argument
     add("--server", dest="servers", metavar="COMMAND", type=_target, help=help_text, **_REPEATED)
     header = "an HTTP header for a server with a URL; NAME=@FILE reads its value from a file; can be repeated"
@@ -271,7 +271,7 @@ def _add_package(package: ArgumentParser) -> None:
 
 
 def _field(text: str) -> tuple[str, Any]:
-    """Parse a field of a request, ``NAME=JSON``."""
+    """Parse ``NAME=JSON``, a field of a request."""
     import json  # only `batch` needs it
 
     name, value = _name_and_value(text)
@@ -397,7 +397,7 @@ def _add_uninstall(uninstall: ArgumentParser) -> None:
     import_module("promptkit.cli.install").add_uninstall_options(uninstall)
 
 
-#: The positional arguments of commands that take more than targets.
+#: The usage of the positional arguments, for each command that does not only take targets.
 WORDS: Final = {
     "render": "[TARGET] NAME [KEY=VALUE ...]",
     "complete": "NAME ARGUMENT [TYPED] [KEY=VALUE ...]",

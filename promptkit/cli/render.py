@@ -56,14 +56,14 @@ _Result: TypeAlias = Workflow | EmbeddedResource
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print a prompt, or a resource by its URI, as a transcript, Markdown, JSON or a vendor's JSON.
+    Print a prompt, or the resource at a URI, as a transcript, Markdown, JSON or a vendor's JSON.
 
     The values of secret arguments are hidden in each of these formats, and in errors.
 
     Raises:
         LoadError: If the recipes cannot be loaded.
     """
-    request = _Request(options, Path.cwd(), output)  # before a recipe can change the folder
+    request = _Request(options, Path.cwd(), output)  # before a recipe can change the current folder
     if options.model and not options.request:
         options.error("--model requires --request")
     if is_uri(options.name) and options.arguments:
@@ -86,7 +86,7 @@ def run(options: Namespace, output: Output) -> int:
 
 
 class _Request:
-    """The prompt or resource to show, with the options and the base folder of paths in arguments."""
+    """The prompt or resource to show, with the options and the base folder for paths in arguments."""
 
     def __init__(self, options: Namespace, folder: Path, output: Output) -> None:
         self._options = options
@@ -94,7 +94,7 @@ class _Request:
         self._output = output
 
     def show(self, catalog: Catalog) -> int:
-        """Print the prompt or the resource of a catalog, or why it cannot be shown."""
+        """Find the prompt or resource in a catalog, and print it, or the reason why it cannot be shown."""
         name = self._options.name
         try:
             skill = next(
@@ -216,7 +216,7 @@ class _Request:
 
 
 def _format_text(item: Item, result: _Result) -> str:
-    """Return the transcript; for a skill's file, return only its text, so that users can save the output."""
+    """Return the transcript of a result; for a file of a skill, only its text, so that users can save it."""
     match item, result:
         case CompiledResource(is_fixed=True), EmbeddedResource(text=str(text)):
             return text
@@ -224,7 +224,7 @@ def _format_text(item: Item, result: _Result) -> str:
 
 
 def _is_served(name: str, catalog: Catalog) -> bool:
-    """Return whether the catalog has a prompt or a skill of that name."""
+    """Return whether the catalog has a prompt or a skill with this name."""
     return name in catalog or any(skill.name == name for skill in catalog.skills)
 
 
@@ -241,7 +241,7 @@ def _format_markdown(result: _Result, files: Mapping[int, Path]) -> str:
             The rendering, or the document.
 
         files:
-            The files that media were written to, by the position of the message.
+            The files to which media were written, keyed by the position of the message.
     """
     if isinstance(result, EmbeddedResource):
         return _content(result, files.get(0))
@@ -271,10 +271,10 @@ def _user_text(result: _Result, *, lossy: bool) -> str:
             The rendering, or the document.
 
         lossy:
-            Whether to convert all other content to text, and to show the role of each message.
+            Whether to include all other content as text, with the role of each message.
 
     Raises:
-        ExportError: If there is any other content, unless *lossy*.
+        ExportError: If there is any other content, unless *lossy* is true.
     """
     if lossy or isinstance(result, EmbeddedResource):
         return str(result)
@@ -313,7 +313,7 @@ def _vendor_data(
             Further fields of the request.
 
     Raises:
-        ExportError: If the vendor does not support some content, unless *lossy*.
+        ExportError: If the vendor does not support some of the content, unless *lossy* is true.
 
         UnsupportedAnswerError: If the vendor does not support the type of the answer.
     """
@@ -328,23 +328,23 @@ def _write_media(contents: Iterable[Content], folder: Path, name: str) -> Mappin
     """
     Write media to files, and replace the files of the previous run.
 
-    Links and pipes at these paths are kept, and a relative *folder* must not be a link.
+    Links and pipes at the paths of these files are never replaced. A relative *folder* must not be a link.
 
     Args:
         contents:
             The content of each message.
 
         folder:
-            Where to write. It is created if it does not exist.
+            The folder to write to. It is created if it does not exist.
 
         name:
             The start of each file's name.
 
     Returns:
-        The files, by the position of their content.
+        The files, keyed by the position of their content.
 
     Raises:
-        OSError: If a file cannot be written.
+        OSError: If a file cannot be written, for example because there is a link at its path.
     """
     output_folder, written = Folder.named(folder), dict[int, Path]()
     for position, content in enumerate(contents):
@@ -373,21 +373,21 @@ def _suffix(mime_type: str) -> str:
     return f".{kind.extension}" if kind else guess_extension(mime_type, strict=False) or ".bin"
 
 
-#: Syntax of Nunjucks, with which promptfoo renders each prompt again.
+#: The syntax of Nunjucks, the template engine with which promptfoo renders each prompt again.
 _TEMPLATE: Final = re.compile(r"\{(?=[{%#])|#\}")
 
-#: Text, other than JSON, that promptfoo changes or parses as messages.
+#: Text that promptfoo changes or parses as messages, although it is not JSON.
 _ALTERED_TEXT: Final = re.compile(r"\A(?:[\[{\s\ufeff]|- role:)|\{[{%#]|#\}|\x1b|[\s\ufeff]\Z")
 
-#: The values with which promptfoo turns a variable on.
+#: The values of an environment variable that promptfoo treats as true.
 _TRUE: Final = {"1", "true", "yes", "yup", "yeppers"}
 
 
 def _promptfoo_arguments(context: str, arguments: Arguments) -> dict[str, Any]:
     """
-    Return the arguments in the variables of a promptfoo test case.
+    Return the variables of a promptfoo test case that are arguments of the prompt.
 
-    Other variables are ignored, because assertions can use them.
+    All other variables are ignored, because they can be for assertions.
 
     Args:
         context:
@@ -397,7 +397,7 @@ def _promptfoo_arguments(context: str, arguments: Arguments) -> dict[str, Any]:
             The arguments of the prompt.
 
     Raises:
-        ArgumentSyntaxError: If *context* is not this JSON.
+        ArgumentSyntaxError: If *context* is not such JSON.
     """
     try:
         variables = json.loads(context)["vars"].items()
@@ -411,8 +411,8 @@ def _format_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
     """
     Return the prompt for promptfoo: its text, or the JSON of messages in OpenAI's format.
 
-    promptfoo strips text, parses text that looks like JSON, and fills in text that looks like a template.
-    Such text becomes a message in JSON, with escapes, so that models get it unchanged.
+    promptfoo strips text, parses text that looks like JSON, and renders text that looks like a template.
+    Such text is returned as a message in JSON, with escapes, so that models receive it unchanged.
 
     Args:
         workflow:
@@ -425,7 +425,7 @@ def _format_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
             Whether to convert content that OpenAI does not support to a description.
 
     Raises:
-        ExportError: If OpenAI does not support some content, unless *lossy*.
+        ExportError: If OpenAI does not support some of the content, unless *lossy* is true.
     """
     # Some vendors reject cache markers.
     uncached = make_workflow(workflow.messages, workflow.system)
@@ -436,7 +436,7 @@ def _format_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
     text = json.dumps(messages)
     if os.environ.get("PROMPTFOO_DISABLE_TEMPLATING", "").lower() in _TRUE:
         return text
-    # The syntax of JSON has none of these, because `json.dumps` never writes two braces in a row.
+    # Matches are always inside strings, because `json.dumps` never writes two braces in a row as syntax.
     return _TEMPLATE.sub(lambda match: f"{{{{ '{match[0]}' }}}}", text)
 
 

@@ -20,13 +20,14 @@ _NO_PROGRAMS: Final = (
     *("-c", "core.splitIndex=false"),
 )
 
-#: Git before 2.45 supports only the second variable, which disallows all protocols for fetching.
+#: Variables that keep git from fetching. Git before 2.45 supports only the second one, which disallows all
+#: protocols.
 _NO_FETCH: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}
 
 #: Maximum nesting of folders, because Python removes temporary folders recursively.
 _MAX_DEPTH: Final = 200
 
-#: Timeout for git in seconds. If one of its files were a pipe, it would wait indefinitely.
+#: Timeout for git in seconds. Without it, git would wait indefinitely if one of its files were a pipe.
 _MAX_S: Final = 120.0
 
 
@@ -43,7 +44,7 @@ class Repository:
             The folder.
 
         feature:
-            The name of the feature that needs the repository, for errors.
+            The feature that needs the repository, to name in error messages.
 
     Raises:
         RevisionError: If the folder is not in a repository, or git is missing.
@@ -63,13 +64,13 @@ class Repository:
         self.root = Path(os.path.realpath(top))
 
     def path(self, file: str) -> str:
-        """Return the path of *file* relative to the root; unchanged if it is outside."""
+        """Return the path of *file* relative to the root of the repository; if it is outside, unchanged."""
         path = Path(file)
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else file
 
     def find_ends(self, revisions: str) -> tuple[str, str | None]:
         """
-        Return the old and the new revision of a comparison. If the new one is None, use the working tree.
+        Return the old and the new revision of a comparison; the new one is None for the working tree.
 
         Args:
             revisions:
@@ -111,7 +112,7 @@ class Repository:
 
     @property
     def _shallow_hint(self) -> str:
-        """A hint on fetching the commits that a shallow clone lacks; "" for a full clone."""
+        """A hint on how to fetch the commits that a shallow clone lacks; "" for a full clone."""
         if self.run_git("rev-parse", "--is-shallow-repository") != "true":
             return ""
         return (
@@ -124,10 +125,10 @@ class Repository:
         Write the files of *commit* into *folder*, as they were committed, without running filters.
 
         The temporary index for this is outside the repository. No hooks run, and no worktree is registered.
-        Submodules are empty folders. Symbolic links that point outside *folder* are removed.
+        Submodules become empty folders. Symbolic links that point outside *folder* are removed.
 
         Raises:
-            RevisionError: If git cannot write them.
+            RevisionError: If git cannot write the files, or their folders are nested too deeply.
         """
         index = {"GIT_INDEX_FILE": str(folder.with_name(f"{folder.name}.index"))}
         checkout_index = "checkout-index", "--all", "--quiet", f"--prefix={folder}{os.sep}"
@@ -151,7 +152,7 @@ class Repository:
         keys = self.run_git("config", "--null", "--name-only", "--list").split("\0")
         names = {key.removeprefix("filter.").rpartition(".")[0] for key in keys if key.startswith("filter.")}
         for name in names:
-            if "=" in name:  # -c would cut the name there
+            if "=" in name:  # the option -c would end the name there
                 msg = f"the filter {name!r} in git's configuration cannot be disabled: rename it"
                 raise RevisionError(msg)
         settings = ("smudge=", "process=", "required=false")
@@ -188,11 +189,11 @@ def checkout(
     repository: Repository, revision: str | None, targets: Sequence[str]
 ) -> Iterator[tuple[Path, Sequence[str], tuple[Path, Path]]]:
     """
-    Check out a revision into a temporary folder, and yield where to load the recipes.
+    Check out a revision into a temporary folder, and yield the locations from which to load the recipes.
 
     Yield the copy of the current folder, the targets in the copy, and the roots of the copy and of the
     repository. If *revision* is None, yield the current folder, the unchanged targets, and the current folder
-    as both roots. Errors about a revision name the revision.
+    as both roots. Errors that are raised while the copy is in use also name the revision.
     """
     current = Path(os.path.realpath(os.curdir))
     if revision is None:
@@ -206,7 +207,7 @@ def checkout(
         repository.write(commit, copy_root)
         folder = copy_root / (current.relative_to(root) if current.is_relative_to(root) else "")
         try:
-            # Messages show the root of the repository.
+            # Messages show the root of the repository instead of the root of the copy.
             yield folder if folder.is_dir() else copy_root, moved, (copy_root, root)
         except (LoadError, RevisionError) as error:
             reason = error.reason if isinstance(error, LoadError) else str(error)
@@ -217,7 +218,7 @@ def checkout(
 
 
 def _move_target(target: str, root: Path, copy_root: Path) -> str:
-    """Return a target in a copy of the repository."""
+    """Return the target that has the same path in a copy of the repository; modules are unchanged."""
     name, _ = split_target(target)
     path = Path(os.path.realpath(name))
     if not path.exists():  # a module

@@ -44,7 +44,7 @@ from promptkit.transports import stdio
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
 
-#: Interval in seconds at which to check for the client while no request is being answered.
+#: Interval in seconds at which to check whether the client has hung up, while waiting for the import.
 _POLL_INTERVAL_S: Final = 0.25
 
 #: Larger values are typos, and would overflow clocks.
@@ -122,7 +122,7 @@ class StdioSession:
             The connection to the client.
 
         observers:
-            Notified of each request.
+            Objects that are notified of each request.
     """
 
     def __init__(self, options: Namespace, pipes: stdio.StdioPipes, observers: Sequence[Observer]) -> None:
@@ -196,7 +196,7 @@ class StdioSession:
 
 
 def _observers(options: Namespace) -> list[Observer]:
-    """Return the observers of requests. Raises OSError, or ModuleNotFoundError without OpenTelemetry."""
+    """Return the requested observers. Raises OSError, or ModuleNotFoundError without OpenTelemetry."""
     observers: list[Observer] = []
     if options.audit is not None:
         observers.append(Audit(options.audit))
@@ -333,7 +333,7 @@ def _add_limits(serve: ArgumentParser) -> None:
 
 
 def _server_name(text: str) -> str:
-    """Check that clients can show a name or a version of the server, and return it."""
+    """Return a name or a version of the server, which clients must be able to show."""
     require(text.strip(), "must not be empty: clients show it")
     is_shown = escape_invisible(text, one_line=True) == text
     require(is_shown, f"{text!r} has characters that clients cannot show")
@@ -349,7 +349,7 @@ def _skill_forms(text: str) -> frozenset[SkillForm]:
 
 
 def _folder(text: str) -> str:
-    """Return the absolute path of a folder."""
+    """Return the absolute path of a folder, which must exist."""
     require(os.path.isdir(text), f"{text!r} is not a folder")  # noqa: PTH112 (False for any text)
     return os.path.abspath(text)  # noqa: PTH100 (links stay)
 
@@ -370,8 +370,8 @@ def _address(text: str) -> tuple[str, int]:
     """
     Parse ``[HOST:]PORT``.
 
-    An IP address alone, or an empty string, takes the port from the variable PORT, which platforms set;
-    without the variable, the port is 8000.
+    Without a port, for an IP address alone or an empty string, use the port in the environment variable PORT,
+    which platforms set. If PORT is not set, use 8000.
     """
     if not text or _is_ip_address(text):
         port = os.environ.get("PORT", "8000")

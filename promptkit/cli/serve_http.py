@@ -1,4 +1,4 @@
-"""``promptkit serve --http``: answer many clients over Streamable HTTP, with one process or several."""
+"""``promptkit serve --http``: serve many clients over Streamable HTTP, in one process or in several."""
 
 import gc
 import signal
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def metrics_of(options: Namespace) -> "Metrics | None":
-    """Return the Prometheus metrics, if requested. Call this before recipes can define metrics."""
+    """Return Prometheus metrics if ``--metrics`` is given. Call this before recipes can define metrics."""
     if not options.metrics:
         return None
     from promptkit.server.metrics import Metrics  # it needs the extra
@@ -54,7 +54,7 @@ def metrics_of(options: Namespace) -> "Metrics | None":
 
 
 def _telemetry_of(options: Namespace) -> "Telemetry | None":
-    """Return the observer that reports requests to OpenTelemetry; None if it is not requested."""
+    """Return an observer that reports requests to OpenTelemetry; None if ``--otel`` is not given."""
     if not options.otel:
         return None
     from promptkit.server.telemetry import TCP, Telemetry, has_sdk  # it needs the extra
@@ -67,10 +67,10 @@ def _telemetry_of(options: Namespace) -> "Telemetry | None":
     return Telemetry(TCP)
 
 
-#: A larger number is a typo.
+#: Maximum number of workers. A larger number is a typo.
 _MAX_WORKERS: Final = 256
 
-#: Options, the library that each needs, and the extras that install it.
+#: Options, each with the library that it needs and the extras that install the library.
 _LIBRARIES: Final = (
     ("metrics", "prometheus_client", "http,metrics"),
     ("otel", "opentelemetry", "otel"),
@@ -86,7 +86,7 @@ def application_factory(
 
     Args:
         options:
-            The command line.
+            The parsed command line.
 
         reloader:
             The reloader that loaded the catalog.
@@ -180,7 +180,7 @@ def run(options: Namespace) -> int:
 
 
 def _close_on_signal(cleanup: ExitStack) -> None:
-    """Until a worker or the supervisor handles signals, clean up before a signal terminates the process."""
+    """Clean up if a signal terminates the process before a worker or the supervisor handles signals."""
 
     def end(number: int, _frame: FrameType | None) -> None:
         cleanup.close()
@@ -192,7 +192,7 @@ def _close_on_signal(cleanup: ExitStack) -> None:
 
 
 def _usage_errors(options: Namespace) -> Iterator[str]:
-    """Yield the reasons why these options do not allow serving."""
+    """Yield the reasons why the server cannot be started with these options."""
     for option, library, extras in _LIBRARIES:
         if getattr(options, option) and find_spec(library) is None:
             yield f"--{option} needs {library}: {install_command(extras)}"
@@ -218,12 +218,12 @@ def _token_errors(options: Namespace) -> Iterator[str]:
 
 
 def _requires_tokens(options: Namespace) -> bool:
-    """Return whether each request needs a token."""
+    """Return whether every request must have a token."""
     return options.issuer is not None or options.token_file is not None
 
 
 def _listen(options: Namespace) -> list[Listener]:
-    """Listen on every address in the options. Raises ListenError."""
+    """Listen on every address in the options. Raises ListenError if that fails or is not allowed."""
     listeners: list[Listener] = []
     if options.http is not None:
         host, port = options.http
@@ -274,7 +274,7 @@ def _serve(options: Namespace, listeners: Sequence[Listener], cleanup: ExitStack
 
 
 class _Service(Struct):
-    """A service that runs in this process, or in workers that it forks."""
+    """A server that runs in this process, or in workers that this process forks."""
 
     options: Namespace
     listeners: Sequence[Listener]
@@ -284,11 +284,11 @@ class _Service(Struct):
     siblings: Siblings | None = None
 
     def announce(self) -> None:
-        """Report the addresses. Call this once signals are handled."""
+        """Report the addresses of the server. Call this once signals are handled."""
         say(f"serving at {' and '.join(map(_format_address, self.listeners))}")
 
     def supervise(self) -> int:
-        """Serve in forked workers until a signal, and return the exit code."""
+        """Serve in forked workers until a signal arrives, and return the exit code."""
         count, grace = self.options.workers, self.options.grace
         self.siblings = Siblings(count)
         supervisor = Supervisor(count, self.run_forked, stop_listening=self.stop_listening, grace=grace)

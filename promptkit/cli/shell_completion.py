@@ -1,7 +1,7 @@
 """
 Shell completion with argcomplete, for commands, options, prompts, arguments and values.
 
-For words of `render`, the recipes are imported.
+To complete the arguments of `render`, the recipes are imported.
 """
 
 import os
@@ -29,14 +29,14 @@ def complete_and_exit() -> None:
     """
     Print the completions for the word at the cursor, and exit the process.
 
-    Environment variables contain the command line, and the descriptor to write completions to.
+    The shell passes the command line, and the descriptor to write to, in environment variables.
     """
     finder = CompletionFinder()
-    finder(program_parser(), always_complete_options=False, default_completer=_completions)  # type: ignore[arg-type]  # it calls any function
+    finder(program_parser(), always_complete_options=False, default_completer=_completions)  # type: ignore[arg-type]  # it accepts any function
 
 
 def _completions(*, prefix: str, action: Action, parsed_args: Namespace, **_: object) -> Iterable[str]:
-    """Return completions for an option or a word; argcomplete filters them by the prefix."""
+    """Return completions for an option or a positional argument; argcomplete filters them by the prefix."""
     command, is_word = parsed_args.command, not action.option_strings
     if action.dest == "client":  # clients whose configuration can be written, or all clients for `check`
         return INSTALLABLE if command in ("install", "uninstall") else CLIENTS
@@ -49,7 +49,7 @@ def _completions(*, prefix: str, action: Action, parsed_args: Namespace, **_: ob
 
 
 def _render_word(targets: Sequence[str], prefix: str) -> Iterator[str]:
-    """Yield completions for a word of `render`, depending on the words and the targets before it."""
+    """Yield completions for a positional argument of `render`, which depend on what precedes it."""
     words = _words_before()
     if not words:
         yield from _names(targets)
@@ -65,7 +65,7 @@ def _render_word(targets: Sequence[str], prefix: str) -> Iterator[str]:
 
 
 def _names(targets: Sequence[str]) -> Iterator[str]:
-    """Yield the names that `render` accepts: prompts, URIs, and templates up to their first variable."""
+    """Yield what `render` accepts as NAME: prompts, URIs, and URI templates up to their first variable."""
     catalog = _load(targets)
     yield from catalog
     yield from dict.fromkeys(resource.uri_template.partition("{")[0] for resource in catalog.resources)
@@ -82,14 +82,14 @@ def _arguments(arguments: Arguments, prefix: str, used: set[str]) -> Iterator[st
 
 
 def _values(arguments: Arguments, name: str) -> Sequence[str]:
-    """Return the printable values of an argument; none if a function completes it."""
+    """Return the printable values of an argument; none if a function computes its completions."""
     completer = arguments.by_name[name].completer if name in arguments.by_name else None
     source = None if completer is None else completer.source
     return list(filter(str.isprintable, source)) if isinstance(source, tuple) else ()
 
 
 def _words_before() -> Sequence[str]:
-    """Return the words between `render` and the cursor, without options and their values."""
+    """Return the words between `render` and the cursor, without options or their values."""
     *_, words, _ = split_line(os.environ["COMP_LINE"], int(os.environ["COMP_POINT"]))
     takes_value = {f"--{name}" for name, action in options_of("render").items() if action.nargs is None}
     before: list[str] = []
@@ -103,7 +103,7 @@ def _words_before() -> Sequence[str]:
 
 
 def _load(targets: Sequence[str]) -> Catalog:
-    """Import the recipes of targets; return an empty catalog if that fails."""
+    """Import the recipes at *targets*, and return their catalog; return an empty one if that fails."""
     line = ["serve", *targets]
     try:
         with capture_output(restore=True):  # a recipe can print
