@@ -398,8 +398,8 @@ def _apply_skills(
 
 #: The help for the options of the server that `install` writes.
 _SERVED: Final = """\
-Options of promptkit serve follow --, as in: promptkit install zed -- --grace 5.
-The next install of the server keeps them, unless it has a -- too."""
+Write options of promptkit serve after --, as in: promptkit install zed -- --grace 5.
+If you install the server again without --, it keeps its options."""
 
 
 def add_install_options(install: ArgumentParser) -> None:
@@ -411,7 +411,7 @@ def add_install_options(install: ArgumentParser) -> None:
     )
     bearer = "the client's environment variable with the bearer token for --url; its value is not written"
     install.add_argument("--token-env", type=_variable_name, metavar="NAME", help=bearer)
-    listing = "list the clients on this machine, or the named ones, with the servers that they start"
+    listing = "list all clients, or the named ones, with their configurations and their promptkit servers"
     install.add_argument("--list", action="store_true", help=listing)
     install.add_argument_group("options of the server", _SERVED)
     install.set_defaults(all=False)
@@ -421,7 +421,8 @@ def add_uninstall_options(uninstall: ArgumentParser) -> None:
     """Add the options of `uninstall` to a parser."""
     _add_common(uninstall)
     every = (
-        "remove every server of promptkit, or all skills with --skills, from the named clients or from all"
+        "remove every promptkit server or, with --skills, all skills that promptkit installed, from the "
+        "named clients or from all clients"
     )
     uninstall.add_argument("--all", action="store_true", help=every)
     uninstall.set_defaults(list=False, env=[], token_env=None)
@@ -431,19 +432,19 @@ def _add_common(command: ArgumentParser) -> None:
     """Add the arguments and options that both commands have."""
     add = command.add_argument
     client = (
-        "one or more clients, by their names in install --list; write a folder with the name "
-        "of a client as ./NAME"
+        "one or more clients, named as in install --list; if a folder has the name of a client, write "
+        "the folder as ./NAME"
     )
     command.set_defaults(find_clients=_find_clients)
     add("client", nargs="?", type=_client, metavar="CLIENT", help=client)
     add_targets(command)
     name = "the server's name in the client (default: the project's folder; with --url, the host)"
     add("--name", type=_entry_name, help=name)
-    scope = "for you in every project, or for everyone in this project (default: user)"
+    scope = "user: for you, in every project; project: for everyone in this project (default: user)"
     add("--scope", choices=("user", "project"), default="user", help=scope)
-    url = "the URL of a server over HTTP, if the client does not start the server"
+    url = "the URL of an HTTP server to connect to; without a URL, the client starts the server"
     add("--url", type=_http_url, metavar="URL", help=url)
-    skills = "write or remove skills in the client's folder of skills, instead of a server"
+    skills = "write skills to the client's skills folder, or remove them, instead of a server"
     add("--skills", action="store_true", help=skills)
     add("--dry-run", action="store_true", help="print the changes without making them")
 

@@ -24,7 +24,7 @@ commands:
   check      report every problem in the recipes
   install    add this server to an MCP client: {name} install CLIENT
 
-{name} COMMAND --help shows the options of a command, {name} --version the version.
+{name} COMMAND --help shows the options of a command, and {name} --version shows the version.
 """
 
 

@@ -87,7 +87,7 @@ FORMATS: Final = ("claude-commands", "gemini-commands", "codex", "skills", "skil
 
 _KINDS_OF_TARGETS: Final = "a folder of recipes, a file, a module, or module:object"
 _DEFAULT_TARGET: Final = (
-    "(default: the target in [tool.promptkit] of pyproject.toml, or the folder recipes or prompts)"
+    "(default: the target in [tool.promptkit] of pyproject.toml, or a folder named recipes or prompts)"
 )
 _TARGET: Final[dict[str, Any]] = {
     "type": _target,
@@ -122,7 +122,7 @@ def _add_target_options(command: ArgumentParser) -> None:
 
 def add_markdown(command: "ArgumentParser | _ArgumentGroup") -> None:
     """Add ``--markdown`` to a parser or a group of options."""
-    help_text = "Markdown files in the target that are prompts, such as 'commands/**/*.md'; can be repeated"
+    help_text = "Markdown files in the target to load as prompts, such as 'commands/**/*.md'; can be repeated"
     command.add_argument("--markdown", metavar="GLOB", help=help_text, **_REPEATED)
 
 
@@ -130,7 +130,9 @@ def _add_server(command: ArgumentParser, *, help_text: str, environment: bool = 
     """Add the options for using another MCP server to a parser."""
     add = command.add_argument
     add("--server", dest="servers", metavar="COMMAND", type=_target, help=help_text, **_REPEATED)
-    header = "an HTTP header for a server with a URL; NAME=@FILE reads its value from a file; can be repeated"
+    header = (
+        "an HTTP header to send to a server at a URL; NAME=@FILE reads the value from a file; can be repeated"
+    )
     add("--header", dest="headers", metavar="NAME=VALUE", help=header, **_REPEATED)
     if environment:
         variable = (
@@ -139,7 +141,7 @@ def _add_server(command: ArgumentParser, *, help_text: str, environment: bool = 
         add("--env", dest="variables", metavar="NAME[=VALUE]", help=variable, **_REPEATED)
 
 
-_SERVER_HELP: Final = "in place of recipes, use this MCP server: the command that starts it, or its URL"
+_SERVER_HELP: Final = "use this MCP server instead of recipes: the command that starts it, or its URL"
 
 
 def _add_list(listing: ArgumentParser) -> None:
@@ -156,29 +158,32 @@ def _add_render(render: ArgumentParser) -> None:
     _add_target_options(render)
     add("name", metavar="NAME", help="the name of a prompt, or the URI of a resource")
     arguments = (
-        "an argument, as a client sends it; KEY=@FILE reads its value from a file, KEY=@- "
-        "from standard input, and KEY=@@X is the text @X"
+        "an argument, in the form that a client sends; KEY=@FILE reads the value from a file, KEY=@- "
+        "reads it from standard input, and KEY=@@X means the text @X"
     )
     add("arguments", nargs="*", default=[], metavar="KEY=VALUE", help=arguments)
     form = (
-        "the output: a transcript, Markdown, the JSON that a client gets, or the messages for a "
+        "the output format: a transcript, Markdown, the JSON that a client gets, or the messages for a "
         "vendor's API (default: transcript)"
     )
     group = _add_format(render, ("transcript", "markdown", "json", *VENDORS), form)
     request = "print the whole request for a vendor's API, with the system message and the answer's schema"
     group.add_argument("--request", choices=VENDORS, metavar="VENDOR", help=request)
     promptfoo = (
-        "print the messages for promptfoo, with the variables from the JSON that promptfoo "
+        "print the messages for promptfoo, rendered with the variables in the JSON that promptfoo "
         "appends to the command"
     )
     group.add_argument("--promptfoo", metavar="JSON", help=promptfoo)
-    add("--model", metavar="NAME", help="the model of the request")
-    add("--lossy", action="store_true", help="replace content that the vendor does not support with text")
+    add("--model", metavar="NAME", help="the model to name in the request")
+    add("--lossy", action="store_true", help="convert content that the vendor does not support to text")
     add("--out", metavar="DIR", help="also write images, audio and other files to this folder")
     saved = render.add_mutually_exclusive_group()
     saved.add_argument("--case", metavar="CASE", help="render this saved case")
     saved.add_argument("--cases", action="store_true", help="render every saved case, each under a heading")
-    typed = "print only the text; read the arguments of a slash command from standard input, up to this line"
+    typed = (
+        "print only the text, and read the arguments of a slash command from standard input, up to the line "
+        "END"
+    )
     add("--typed", metavar="END", help=typed)
     _add_server(render, help_text=_SERVER_HELP)
 
@@ -192,14 +197,17 @@ def _add_check(check: ArgumentParser) -> None:
     )
     add("--client", type=_client, metavar="NAME", help=clients, **_REPEATED)
     _add_format(check)
-    examples = "also render every prompt and read every resource with its examples"
+    examples = "also render every prompt, and read every resource, with their examples"
     add("--render", action="store_true", help=examples)
-    max_tokens = "like --render, and report renderings with more tokens, estimated as 4 characters each"
+    max_tokens = (
+        "like --render, and also report renderings with more than this many tokens, estimated at 4 "
+        "characters each"
+    )
     add("--max-tokens", type=whole_number, metavar="NUMBER", help=max_tokens)
     fail_on = "the lowest severity that makes check exit with 1 (default: the configured one, or error)"
     add("--fail-on", choices=("error", "warning"), help=fail_on)
-    add("--token-file", metavar="FILE", help="also check a token file of serve")
-    add("--state-keys", metavar="FILE", help="also check a key file of serve")
+    add("--token-file", metavar="FILE", help="also check this token file for serve")
+    add("--state-keys", metavar="FILE", help="also check this key file for serve")
     _add_server(check, help_text=_SERVER_HELP)
 
 
@@ -208,7 +216,7 @@ def _add_complete(complete: ArgumentParser) -> None:
     add("name", metavar="NAME", help="the name of a prompt, or the URI template of a resource")
     add("argument", metavar="ARGUMENT", help="the argument of the prompt, or the variable of the template")
     add("typed", metavar="TYPED", nargs="?", help="the text typed so far")
-    chosen = "a value of another argument, in the syntax of render"
+    chosen = "the value of another argument, written as for render"
     add("arguments", nargs="*", default=[], metavar="KEY=VALUE", help=chosen)
     _add_target_options(complete)
     _add_json(complete, "print the JSON that a client gets")
@@ -216,11 +224,14 @@ def _add_complete(complete: ArgumentParser) -> None:
 
 def _add_dev(dev: ArgumentParser) -> None:
     add_targets(dev)
-    number = "the port of the preview; 0 picks a free one (default: 8137, or a free one)"
+    number = "the port of the preview; 0 picks a free port (default: 8137, or a free port if 8137 is in use)"
     dev.add_argument("--port", type=_port, metavar="NUMBER", help=number)
     editor = "open source locations in this editor, with URLs such as vscode://file/..."
     dev.add_argument("--editor", choices=EDITORS, default="", help=editor)
-    mcp = "offer tools to a coding agent over stdio instead: list, check and render prompts, explain codes"
+    mcp = (
+        "instead of the preview, serve tools to a coding agent over stdio, which list, check and render "
+        "prompts, and explain codes"
+    )
     dev.add_argument("--mcp", action="store_true", help=mcp)
     no_open = "print the address without opening a browser"
     dev.add_argument("--no-open", dest="opens", action="store_false", help=no_open)
@@ -230,21 +241,24 @@ def _add_dev(dev: ArgumentParser) -> None:
 def _add_diff(diff: ArgumentParser) -> None:
     revision = (
         "a commit, branch or tag (default: HEAD), or a range A..B; the code of that revision "
-        "is imported and runs like your own"
+        "is imported and run like your own"
     )
     diff.add_argument("revision", nargs="?", default="HEAD", metavar="REF", help=revision)
     _add_target_options(diff)
     _add_format(diff)
     add = diff.add_argument
     add("--summary", metavar="FILE", help="also append the changes to this file, as Markdown")
-    text = "compare the renderings of cases word by word, rendered without your environment variables"
+    text = (
+        "compare the renderings of saved cases word by word; cases are rendered without most of your "
+        "environment variables"
+    )
     add("--text", action="store_true", help=text)
     repeat = "with --text: render twice, to mark text that differs between renderings"
     add("--repeat", action="store_true", help=repeat)
     variables = "with --text or --server: pass on this environment variable; can be repeated"
     add("--env", dest="variables", metavar="NAME", help=variables, **_REPEATED)
     servers = (
-        "compare this MCP server with a second --server, or with the file REF that promptkit list "
+        "compare this MCP server with a second --server, or with REF, a file that promptkit list "
         "--json --texts wrote"
     )
     _add_server(diff, help_text=servers, environment=False)
@@ -263,9 +277,9 @@ def _add_package(package: ArgumentParser) -> None:
     add(
         "--mcpb",
         action="store_true",
-        help="also write a bundle that Claude Desktop installs, NAME-VERSION.mcpb",
+        help="also write NAME-VERSION.mcpb, a bundle that Claude Desktop can install",
     )
-    plugin = "also write a plugin for Claude Code, NAME-plugin, with the server, skills and commands"
+    plugin = "also write NAME-plugin, a plugin for Claude Code with the server, skills and commands"
     add("--plugin", action="store_true", help=plugin)
     add("-o", "--out", metavar="DIR", default="dist", help="the output folder (default: dist)")
 
@@ -292,32 +306,35 @@ def _delimiter(text: str) -> str:
 
 def _add_batch(batch: ArgumentParser) -> None:
     add = batch.add_argument
-    add("name", nargs="?", metavar="PROMPT", help="the prompt")
+    add("name", nargs="?", metavar="PROMPT", help="the name of the prompt")
     rows = "the table: CSV, JSON, JSON Lines, Parquet or Arrow; - for standard input"
     add("rows", metavar="ROWS", help=rows)
-    delimiter = "the delimiter of a CSV table, or the word tab (default: detected in the header)"
+    delimiter = "the delimiter of a CSV table, or the word tab (default: detected from the header)"
     add("--delimiter", type=_delimiter, metavar="CHARACTER", help=delimiter)
-    vendor = "the vendor of the batch API; compatible servers read OpenAI's format"
+    vendor = "the vendor whose batch API to use; OpenAI-compatible servers accept OpenAI's format"
     add("--for", dest="vendor", choices=(*VENDORS, "bedrock"), help=vendor)
-    add("--model", metavar="NAME", help="the model of the requests")
+    add("--model", metavar="NAME", help="the model to name in the requests")
     _add_target_options(batch)
-    column = "read ARGUMENT from this column (default: the column with its name); can be repeated"
+    column = "read ARGUMENT from this column (default: the column of the same name); can be repeated"
     add("--map", type=_name_and_value, metavar="COLUMN=ARGUMENT", help=column, **_REPEATED)
-    value = "set an argument for all rows, in the syntax of render; can be repeated"
+    value = "set an argument for all rows, written as for render; can be repeated"
     add("--set", metavar="ARGUMENT=VALUE", help=value, **_REPEATED)
     field = "add a field to every request, as in temperature=0.2; can be repeated"
     add("--field", type=_field, metavar="NAME=JSON", help=field, **_REPEATED)
-    key = "the column that identifies a row (default: its number and a digest)"
+    key = "the column that identifies each row (default: the row's number and a digest)"
     add("--key", metavar="COLUMN", help=key)
     add("-o", "--out", metavar="DIR", default="batch", help="the folder of the batch (default: batch)")
-    add("--lossy", action="store_true", help="replace content that the vendor does not support with text")
-    workers = "the number of processes that render (default: 1)"
+    add("--lossy", action="store_true", help="convert content that the vendor does not support to text")
+    workers = "the number of processes that render rows (default: 1)"
     add("--workers", type=whole_number, default=1, metavar="NUMBER", help=workers)
     existing = batch.add_mutually_exclusive_group()
     existing.add_argument("--resume", action="store_true", help="continue an unfinished batch")
     existing.add_argument("--force", action="store_true", help="replace the batch in the output folder")
     add("--dry-run", action="store_true", help="count requests, bytes and tokens without writing anything")
-    join = "print ROWS with their answers as JSON Lines, from the vendor's result file or a folder of them"
+    join = (
+        "print ROWS with their answers as JSON Lines; RESULTS is the vendor's result file, or a folder of "
+        "result files"
+    )
     add("--join", metavar="RESULTS", help=f"{join}; name PROMPT to parse the answers")
 
 
@@ -334,11 +351,11 @@ def _add_import(importing: ArgumentParser) -> None:
 def _add_export(export: ArgumentParser) -> None:
     add = export.add_argument
     form = (
-        "slash commands for Claude Code or Gemini CLI, prompts as skills for Codex, all prompts and skills, "
-        "or the cases of skills as evals"
+        "slash commands for Claude Code or Gemini CLI, prompts as skills for Codex, all prompts and skills "
+        "as skills, or the cases of skills as evals"
     )
     add("form", choices=FORMATS, metavar="FORMAT", help=f"{', '.join(FORMATS)}: {form}")
-    add("folder", metavar="DIR", help="the folder that the client reads, as in .claude/commands")
+    add("folder", metavar="DIR", help="the folder that the client reads, such as .claude/commands")
     add("names", nargs="*", metavar="PROMPT", help="the prompts to write (default: all)")
     _add_target_options(export)
     live = (
@@ -346,11 +363,13 @@ def _add_export(export: ArgumentParser) -> None:
         "out of date"
     )
     add("--live", action="store_true", help=live)
-    value = "freeze an argument at this value, not its default, in the syntax of render; can be repeated"
+    value = "freeze an argument at this value instead of its default, written as for render; can be repeated"
     add("--set", metavar="ARGUMENT=VALUE", help=value, **_REPEATED)
-    lossy = "write a file even if the prompt fences, truncates or indents typed text, and the file does not"
+    lossy = (
+        "write a file even if the prompt fences, truncates or indents typed text, which the file cannot do"
+    )
     add("--lossy", action="store_true", help=lossy)
-    add("--remove", action="store_true", help="remove the written files that have not changed since")
+    add("--remove", action="store_true", help="remove the files written earlier, except changed ones")
     add("--dry-run", action="store_true", help="print the changes without making them")
 
 
@@ -362,7 +381,7 @@ def _add_new(new: ArgumentParser) -> None:
     kind.add_argument("--skill", action="store_true", help=skill)
     markdown = "create a prompt in a Markdown file, without Python"
     kind.add_argument("--markdown", action="store_true", help=markdown)
-    docker = "also write a Dockerfile; in an existing project, only that"
+    docker = "also write a Dockerfile; in an existing project, write only the files for Docker"
     new.add_argument("--docker", action="store_true", help=docker)
     _add_json(new, "print the created files and the next commands as JSON")
 
@@ -412,14 +431,17 @@ WORDS: Final = {
 
 #: The summary of each command, and the function that adds its options to a parser.
 COMMANDS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
-    "serve": ("serve the recipes to an MCP client over stdio, or to many over HTTP", _add_serve),
+    "serve": ("serve the recipes to an MCP client over stdio, or to many clients over HTTP", _add_serve),
     "list": ("list the prompts with their arguments, the resources and the skills", _add_list),
     "render": ("render a prompt and print it", _add_render),
     "check": ("report every problem in the recipes", _add_check),
     "complete": ("show the completions that a client gets for an argument", _add_complete),
     "dev": ("preview the prompts in a browser while you write them", _add_dev),
     "diff": ("show what changed for clients since a git revision", _add_diff),
-    "package": ("build a wheel of the recipes that others install and run with one command", _add_package),
+    "package": (
+        "build a wheel of the recipes that others can install and run with one command",
+        _add_package,
+    ),
     "batch": ("render a prompt for every row of a table, for a vendor's batch API", _add_batch),
     "export": ("write prompts as slash commands or skills for clients, or remove them", _add_export),
     "import": ("write recipes from the slash commands and prompt files of clients", _add_import),

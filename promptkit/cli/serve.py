@@ -213,7 +213,7 @@ def add_options(serve: ArgumentParser) -> None:
     _add_recipes(serve)
     _add_identity(serve)
     http = serve.add_argument_group(
-        "HTTP", "Instead of standard input and output. This needs the extra http."
+        "HTTP", "Serve over HTTP instead of standard input and output. This needs the extra http."
     )
     _add_http(http)
     authorization = serve.add_argument_group("authorization", "Who can use the server over HTTP.")
@@ -242,17 +242,17 @@ def _add_identity(serve: ArgumentParser) -> None:
     add = serve.add_argument_group("what clients see").add_argument
     name = "name of the server (default: the one in [project] of pyproject.toml)"
     add("--name", type=_server_name, help=name)
-    version = "version of the recipes (default: the one in [project], or of the installed project)"
+    version = "version of the recipes (default: the one in [project], or that of the installed project)"
     add("--version", type=_server_name, help=version)
-    tools = "also offer each prompt as a tool, for clients without prompts and for models"
+    tools = "also offer each prompt as a tool, for models and for clients that do not support prompts"
     add("--tools", action="store_const", const=True, default=False, help=tools)
-    search = "offer two tools instead: one finds prompts, the other renders one"
+    search = "offer two tools instead: one finds prompts, and the other renders a prompt"
     add("--tools-search", dest="tools", action="store_const", const="search", default=False, help=search)
-    forms = "also offer skills as tools, as prompts, or both: tools,prompts"
+    forms = "also offer skills as tools, as prompts, or as both: tools,prompts"
     add("--skills-as", type=_skill_forms, default=frozenset(), metavar="FORM[,FORM]", help=forms)
     scopes = "scopes of callers without a token: SCOPE, or several in quotes"
     add("--scopes", type=report_value_error(parse_scopes), metavar="SCOPES", help=scopes)
-    size = f"prompts or resources on one page of a list (default: {PAGE_SIZE})"
+    size = f"number of prompts or resources on one page of a list (default: {PAGE_SIZE})"
     add("--page-size", type=whole_number, default=PAGE_SIZE, metavar="NUMBER", help=size)
 
 
@@ -260,19 +260,25 @@ def _add_http(http: "_ArgumentGroup") -> None:
     add = http.add_argument
     address = (
         "listen on this address (default: 127.0.0.1 and the port in the variable PORT, or 8000); port 0 "
-        "chooses a free one"
+        "picks a free port"
     )
     add("--http", type=_address, nargs="?", const="", metavar="[HOST:]PORT", help=address)
     add("--uds", metavar="PATH", help="listen on this Unix socket")
     mode = "permissions of the Unix socket (default: 600; with --uds-group, 660)"
     add("--uds-mode", type=_parse_socket_mode, metavar="MODE", help=mode)
     add("--uds-group", metavar="NAME", help="group of the Unix socket, such as that of the proxy")
-    socket = "listen on this inherited socket, or on those of systemd with the word systemd"
+    socket = "listen on this inherited socket; the word systemd means all sockets that systemd passes on"
     add("--fd", type=_parse_descriptor, metavar="NUMBER", help=socket)
-    add("--workers", type=whole_number, default=1, metavar="NUMBER", help="worker processes (default: 1)")
+    add(
+        "--workers",
+        type=whole_number,
+        default=1,
+        metavar="NUMBER",
+        help="number of worker processes (default: 1)",
+    )
     add("--public-url", metavar="URL", help="URL that clients use; its host and origin are allowed")
     add("--allow-host", metavar="HOST", help="allow this Host header; can be repeated", **_REPEATED)
-    origin = "allow web pages of this origin; can be repeated"
+    origin = "allow web pages from this origin; can be repeated"
     add("--allow-origin", metavar="ORIGIN", help=origin, **_REPEATED)
     add("--state-keys", metavar="FILE", help="file with the keys that all replicas share")
     add(
@@ -283,12 +289,17 @@ def _add_http(http: "_ArgumentGroup") -> None:
     )
     connections = "maximum number of connections per worker (default: 10,000)"
     add("--max-connections", type=whole_number, metavar="NUMBER", help=connections)
-    add("--keep-alive", type=_positive_number, metavar="SECONDS", help="maximum idle time (default: 30)")
+    add(
+        "--keep-alive",
+        type=_positive_number,
+        metavar="SECONDS",
+        help="close idle connections after this time (default: 30)",
+    )
 
 
 def _add_authorization(authorization: "_ArgumentGroup") -> None:
     add = authorization.add_argument
-    add("--issuer", metavar="URL", help="accept JSON Web Tokens of this issuer; needs --public-url")
+    add("--issuer", metavar="URL", help="accept JSON Web Tokens from this issuer; needs --public-url")
     add("--token-file", metavar="FILE", help="accept the tokens in FILE: NAME TOKEN [SCOPE ...] on each line")
     add(
         "--require-scope",
@@ -296,30 +307,41 @@ def _add_authorization(authorization: "_ArgumentGroup") -> None:
         help="reject tokens without this scope; can be repeated",
         **_REPEATED,
     )
-    add("--no-auth", action="store_true", help="serve everyone who can reach the server")
+    add(
+        "--no-auth",
+        action="store_true",
+        help="serve everyone who can reach the server, without tokens",
+    )
 
 
 def _add_observability(serve: ArgumentParser) -> None:
     add = serve.add_argument_group("logs and metrics").add_argument
-    audit = "append one line of JSON for each request to FILE, without argument values"
+    audit = "append a line of JSON to FILE for each request, without the values of arguments"
     add("--audit", metavar="FILE", help=audit)
-    logged = "log each HTTP request to standard error, without arguments and tokens"
+    logged = "log each HTTP request to standard error, without arguments or tokens"
     add("--access-log", action="store_true", help=logged)
     add("--timestamps", action="store_true", help="begin each line of standard error with the time in UTC")
-    add("--metrics", action="store_true", help="serve Prometheus metrics at /metrics (the extra metrics)")
-    add("--otel", action="store_true", help="report each request to OpenTelemetry (the extra otel)")
+    add(
+        "--metrics",
+        action="store_true",
+        help="serve Prometheus metrics at /metrics (needs the extra metrics)",
+    )
+    add("--otel", action="store_true", help="report each request to OpenTelemetry (needs the extra otel)")
 
 
 def _add_process(serve: ArgumentParser) -> None:
     add = serve.add_argument_group("process").add_argument
-    grace = f"time for running prompts at shutdown (default: {GRACE_S:g}; {HTTP_GRACE_S:g} over HTTP)"
+    grace = (
+        f"time that running prompts have to finish at shutdown (default: {GRACE_S:g}; {HTTP_GRACE_S:g} over "
+        "HTTP)"
+    )
     add("--grace", type=partial(_positive_number, allow_zero=True), metavar="SECONDS", help=grace)
     guard = "do not end a process that hangs in C code, for example in a debugger"
     add("--no-guard", dest="guard", action="store_false", help=guard)
 
 
 def _add_limits(serve: ArgumentParser) -> None:
-    about = "A request that exceeds a limit gets an error. Later requests are served."
+    about = "A request that exceeds a limit gets an error. Later requests are still served."
     group = serve.add_argument_group("limits", about)
     for field, option in OPTIONS.items():
         default = getattr(Limits(), field)
