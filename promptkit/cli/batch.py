@@ -75,7 +75,7 @@ def run(options: Namespace, output: Output) -> int:
     except (ArgumentsError, UnsupportedAnswerError, PicklingError) as error:
         return fail(str(error), Exit.FAILED)
     except sqlite3.Error as error:
-        return fail(f"keys cannot be stored: {error}", Exit.FAILED)
+        return fail(f"the keys of the rows cannot be stored: {error}", Exit.FAILED)
 
 
 class _Batch:
@@ -108,12 +108,12 @@ class _Batch:
     def _check_options(self) -> None:
         options, line_format = self._options, self._line_format
         if options.model is None and line_format.has_model:
-            options.error("name the model with --model: every request needs it")
+            options.error("specify the model with --model, because every request must name it")
         if options.rows == "-" and any(word.endswith("=@-") for word in options.set):
-            options.error("standard input contains the rows: pass another file to --set")
+            options.error("standard input already contains the rows: pass a file to --set")
         for option, pairs in (("--map", options.map), ("--field", options.field)):
             if len(dict(pairs)) < len(pairs):
-                options.error(f"{option} is given twice for one name")
+                options.error(f"{option} is given twice for the same name")
         try:
             line_format.check_fields(dict(options.field))
         except ValueError as error:
@@ -146,14 +146,14 @@ class _Batch:
             print_error(f"interrupted{hint}")
             raise
         except (EOFError, ConnectionError):
-            return fail(f"a worker process has exited unexpectedly{hint}", Exit.FAILED)
+            return fail(f"a worker process exited unexpectedly{hint}", Exit.FAILED)
         except OSError as error:
             where = f"{error.filename!r}: " if isinstance(error.filename, str) else ""
             reason = f"{where}{error.strerror or error}{hint}"
             return fail(f"cannot write to {self._folder.path.name!r}: {reason}", Exit.FAILED)
         output.print_lines(_format_summary(done, options.out, characters if options.dry_run else None))
         if self._unused:
-            output.print_lines([f"not used: {list_names([*self._unused])}"])
+            output.print_lines([f"columns not used: {list_names([*self._unused])}"])
         return Exit.FAILED if done.rejected else Exit.OK
 
     def _render(self) -> tuple[Checkpoint, int]:
@@ -211,7 +211,7 @@ def _format_summary(done: Checkpoint, folder: str, characters: int | None) -> It
     files = counted(done.shard if done.requests else 0, "file")
     yield f"{verb} {counted(done.requests, 'request')} ({done.bytes:,} bytes) to {files} in {folder!r}"
     if characters is not None:
-        yield f"the requests have about {characters // CHARACTERS_PER_TOKEN:,} tokens of text"
+        yield f"the requests contain about {characters // CHARACTERS_PER_TOKEN:,} tokens of text"
     if done.rejected:
         where = "" if characters is not None else f": see {str(Path(folder, REJECTED))!r}"
         yield f"rejected {counted(done.rejected, 'row')}{where}"
@@ -221,7 +221,9 @@ def _make_parser(options: Namespace, prompt: Prompt[..., Any]) -> Callable[[str]
     """Return the function that parses answers to a prompt."""
     answer = prompt.options.answer
     if answer is None:
-        options.error(f"prompt {options.name!r} does not declare answer=: declare it, or omit the name")
+        options.error(
+            f"prompt {options.name!r} does not declare answer=: declare it, or omit the prompt's name"
+        )
     return partial(parse_answer, answer=answer)
 
 

@@ -41,7 +41,7 @@ _STARTS: Final = ({"PYTHONHASHSEED": "1", "TZ": "EAST-14"}, {"PYTHONHASHSEED": "
 _SIZE_HINT: Final = "shorten it, or give its parts a budget with promptkit.fragments.fit(...)"
 
 _UNSTABLE_HINT: Final = (
-    "remove text that changes by itself, such as dates, random words and the order of sets: "
+    "remove text that can differ each time, such as dates, random words and the order of sets: "
     "hosts ask users to approve a skill again after any change"
 )
 
@@ -110,7 +110,7 @@ def _check_size(workflow: Workflow, call: Call, limit: int) -> Iterator[Diagnost
     """Yield a diagnostic if a rendering has more than *limit* tokens, which are estimated as in `dev`."""
     size = sum(estimate_tokens(text) for message in workflow.shown for text in message.content.texts)
     if size > limit:
-        message = f"about {size:,} tokens for {call.label}, more than {limit:,}"
+        message = f"it has about {size:,} tokens for {call.label}, which is more than {limit:,}"
         location = "def" if call.case is None else call.case.location
         yield owner_of(call.item).diagnostic(Rule.TOO_MANY_TOKENS, message, _SIZE_HINT, location)
 
@@ -139,7 +139,7 @@ def _format_notes(notes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if (other := other_package_hint()) is not None:
         yield "warning", other
     if not_described := notes.get("not_described"):
-        yield "notice", f"without a docstring or description, which clients show: {', '.join(not_described)}"
+        yield "notice", f"no docstring or description, which clients would show: {', '.join(not_described)}"
     phrases = {NEEDS_EXAMPLES: "because they need examples", NO_SAMPLE: f"because they have {NO_SAMPLE}"}
     not_rendered = notes.get("not_rendered", {})
     for reason, phrase in phrases.items():
@@ -207,7 +207,7 @@ def _find_unstable_skills(catalog: Catalog, targets: Sequence[str]) -> Iterator[
             uri = skill.uri_of(file.path)
             # A skill that cannot be built again is missing from the digests.
             if uri not in first or first[uri] != second.get(uri):
-                message = f"{file.path!r} differs between two starts"
+                message = f"{file.path!r} differs between two starts of the server"
                 owner = Owner(f"skill {skill.name!r}", skill.location)
                 yield owner.diagnostic(Rule.UNSTABLE_SKILL, message, _UNSTABLE_HINT)
 

@@ -48,7 +48,9 @@ def run(options: Namespace, output: Output) -> int:
         reported = add_known_arguments(error, arguments) if isinstance(error, ArgumentsError) else error
         return fail(redactor_of_words(arguments, options.arguments).redacted(str(reported)), Exit.USAGE)
     if options.argument in chosen:
-        return fail(f"{options.argument!r} is the argument to complete: write only its text", Exit.USAGE)
+        return fail(
+            f"{options.argument!r} is the argument to complete: write its text without KEY=", Exit.USAGE
+        )
     typed = options.typed or ""
     outcome = call_within_limit(partial(catalog.complete, options.name, options.argument, typed, chosen))
     redactor = Redactor.of(arguments, chosen)
@@ -75,5 +77,5 @@ def _print(completion: Completion, redactor: Redactor, output: Output, *, is_jso
     try:
         output.print_json(decode_redacted(LOWERING.completion(completion), redactor))
     except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
-        return fail(f"a value cannot be sent: {error}", Exit.FAILED)
+        return fail(f"a completion cannot be sent: {error}", Exit.FAILED)
     return Exit.OK

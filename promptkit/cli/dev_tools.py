@@ -35,8 +35,8 @@ _COMMAND_S: Final = 120.0
 _MAX_OUTPUT: Final = 60_000
 
 _INSTRUCTIONS: Final = (
-    "Tools to write prompts with promptkit. Read AGENTS.md of the project first. After each edit, call "
-    "check_prompts, and explain_code for codes that you do not know; then read the text with render_prompt."
+    "Tools for writing prompts with promptkit. Read the project's AGENTS.md first. After each edit, call "
+    "check_prompts, and explain_code for codes that you do not know. Then read the text with render_prompt."
 )
 
 #: The page about diagnostics: its path in an installed wheel, and its path in a checkout.
@@ -56,7 +56,9 @@ def run(options: Namespace) -> int:
         OSError: If standard input or output is closed.
     """
     if conflicting := sorted({"--port", "--editor", "--no-open", "--server"} & options.typed_options):
-        options.error(f"{conflicting[0]} is for the preview, and --mcp serves tools over stdio")
+        options.error(
+            f"{conflicting[0]} is for the preview, but --mcp serves tools over stdio: omit one of them"
+        )
     targets = [target for target in options.targets if not is_markdown_target(target)]
     pipes = stdio.redirect_stdio()
     identity = ServerInfo(f"{DISTRIBUTION}-dev", VERSION, _INSTRUCTIONS, "promptkit for coding agents")
@@ -98,7 +100,7 @@ def tools_of(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
     @prompt(tool=_READS)
     def render_prompt(
         name: Annotated[str, Arg("The name of a prompt, or the URI of a resource")],
-        arguments: Annotated[dict[str, str], Arg("Its arguments by name, as text")] = {},  # noqa: B006
+        arguments: Annotated[dict[str, str], Arg("The arguments by name, as text")] = {},  # noqa: B006
     ) -> str:
         """Render a prompt with arguments, and return its messages as a model gets them."""
         words = [f"{key}={'@' * value.startswith('@')}{value}" for key, value in arguments.items()]
@@ -111,7 +113,7 @@ def tools_of(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
 
     @prompt(tool=_READS)
     def explain_code(code: Annotated[str, Arg("A code that check reports", examples=["PK207"])]) -> str:
-        """Explain a code of a diagnostic, with an example and how to fix it."""
+        """Explain the code of a diagnostic, with an example and a fix."""
         return explain(code)
 
     declared = (list_prompts, check_prompts, render_prompt, render_cases, explain_code)
@@ -139,9 +141,9 @@ def _run_command(command: str, *words: str) -> str:
     try:
         process = run_promptkit(command, *words, timeout=_COMMAND_S)
     except subprocess.TimeoutExpired:
-        msg = f"promptkit {command} did not end within {_COMMAND_S:g} s: a recipe may hang"
+        msg = f"promptkit {command} did not finish within {_COMMAND_S:g} s: a recipe might hang"
         raise PromptError(msg) from None
     output = "\n".join(filter(None, (process.stdout.strip(), process.stderr.strip())))
     if len(output) > _MAX_OUTPUT:
-        return f"{output[:_MAX_OUTPUT]}\n… truncated: {len(output):,} characters in all"
+        return f"{output[:_MAX_OUTPUT]}\n… truncated: {len(output):,} characters in total"
     return output or f"promptkit {command} printed nothing and exited with {process.returncode}"

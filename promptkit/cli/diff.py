@@ -91,7 +91,7 @@ def run(options: Namespace, output: Output) -> int:
         ends = repository.find_ends(options.revision)
         if options.text:
             revisions = " and ".join(filter(None, ends))
-            print_error(f"rendering the cases of {revisions}: this runs the code of that revision")
+            print_error(f"rendering the cases at {revisions}: this runs the code that was committed there")
         sides = answers_of_sides(
             repository,
             ends,
@@ -113,11 +113,11 @@ def run(options: Namespace, output: Output) -> int:
 def _run_on_servers(options: Namespace, output: Output) -> int:
     """Print the changes between two servers, or between a file and a server."""
     if options.repeat:
-        options.error("--repeat renders each side twice, which --server does not do")
+        options.error("--repeat cannot be combined with --server")
     if len(options.servers) == 1 and options.revision == _HEAD:
         options.error("name a second --server, or a file that promptkit list --json --texts wrote")
     if len(options.servers) > 2 or (options.servers[1:] and options.revision != _HEAD):
-        options.error("compare two servers, or one file and one server")
+        options.error("too many sides to compare: name two servers, or one file and one server")
     sides = _answers_of_servers(options)
     for answer in (*sides[0], *sides[1]):
         for *_, message in answer.errors:
@@ -329,7 +329,7 @@ def as_markdown(
     parts = [heading, _code_span(summary)]
     if skipped:
         names = ", ".join(map(_code_span, skipped[:_MAX_NAMED]))
-        more = f" and {len(skipped) - _MAX_NAMED} more" if len(skipped) > _MAX_NAMED else ""
+        more = f", and {len(skipped) - _MAX_NAMED} more" if len(skipped) > _MAX_NAMED else ""
         parts.append(f"Not compared: {names}{more}")
     remaining = _MAX_CHARACTERS - sum(map(len, parts))
     for position, change in enumerate(changes):

@@ -142,7 +142,7 @@ class TextChange(Struct, frozen=True):
         what = "renders different text"
         if self.before is None or self.after is None:
             what = _presence(self.before, self.after)
-        return f"{self.owner}: {self.case!r} {what}{', each time' if self.is_unsteady else ''}"
+        return f"{self.owner}: {self.case!r} {what}{' (it differs each time)' if self.is_unsteady else ''}"
 
     @property
     def breaking(self) -> bool:
@@ -205,9 +205,9 @@ def _item_changes(owner: str, old: ItemState | None, new: ItemState | None) -> I
         order = f"the arguments are in a different order: {', '.join(new.arguments)}"
         yield Difference("argument-order", owner, order)
     if more := sorted({*new.scopes}.difference(old.scopes)):
-        yield Difference("scopes-needed", owner, f"callers need more scopes: {' '.join(more)}")
+        yield Difference("scopes-needed", owner, f"callers need additional scopes: {' '.join(more)}")
     if fewer := sorted({*old.scopes}.difference(new.scopes)):
-        yield Difference("scopes-dropped", owner, f"scopes no longer required: {' '.join(fewer)}")
+        yield Difference("scopes-dropped", owner, f"callers no longer need these scopes: {' '.join(fewer)}")
     for path in sorted(old.files.keys() | new.files.keys()):
         before, after = old.files.get(path), new.files.get(path)
         if before != after:
@@ -269,11 +269,11 @@ def _argument_changes(
     if old.required != new.required:
         yield Difference(f"argument-now-{word}", owner, f"{label} is now {word}")
     if old.schema != new.schema:
-        kind, message = "argument-narrowed", "no longer accepts all values that it accepted"
+        kind, message = "argument-narrowed", "no longer accepts all values that it accepted before"
         if accepts_all(old.alternatives, new.alternatives):
             kind, message = "argument-widened", "accepts more values than before"
             if accepts_all(new.alternatives, old.alternatives):
-                kind, message = "argument-type", "accepts the same values, described differently"
+                kind, message = "argument-type", "accepts the same values, but describes them differently"
         types = (old.schema, new.schema) if old.type == new.type else (old.type, new.type)
         yield Difference(kind, owner, f"{label} {message}", *types)
     for member in ("title", "description", "default"):

@@ -149,7 +149,7 @@ def _collect_files(options: Namespace, folder: Folder, catalog: Catalog) -> _Col
     if options.form == _EVALS:
         names = options.names or [skill.name for skill in catalog.skills if skill.saved()]
         if not names:
-            reason = "no skill has cases: save requests with NAME.case('...'), or in its metadata"
+            reason = "no skill has cases: save a request with NAME.case('...'), or in a skill's metadata"
             return _CollectedFiles(rejected={reason: []})
     _check_values(options, [catalog[name] for name in names if name in catalog])
     collected = _CollectedFiles()
@@ -161,7 +161,10 @@ def _collect_files(options: Namespace, folder: Folder, catalog: Catalog) -> _Col
             rejected += [] if error.prompt is None else [error.prompt]
             continue
         if entry_files.keys() & collected.files.keys():
-            msg = f"{', '.join(entry_files)} would contain two of them, including {name!r}: rename it"
+            msg = (
+                f"{', '.join(entry_files)} would be written twice, for {name!r} and for another name: rename "
+                "one of them"
+            )
             raise FolderChangeError(msg)
         collected.files |= entry_files
     return collected
@@ -199,7 +202,7 @@ def _build_files(
         return {name: {path: HashedBytes(content) for path, content in eval_files(skill).items()}}
     if name not in catalog:
         if form != "skills":
-            msg = f"{name!r} is a skill: write it with 'promptkit export skills'"
+            msg = f"{name!r} is a skill: export it with 'promptkit export skills'"
             raise ClientFileError(msg)
         return files_by_skill(skill for skill in catalog.skills if skill.name == name)
     prompt, entry = catalog[name], _entry_name(form, name)

@@ -69,7 +69,7 @@ def run(options: Namespace, output: Output) -> int:
             return fail(f"there is no file or folder {path!r}", Exit.USAGE)
         sources += path_sources
     if not sources:
-        return fail(f"there are no files *{ending} in {', '.join(map(repr, options.paths))}", Exit.USAGE)
+        return fail(f"there are no *{ending} files in {', '.join(map(repr, options.paths))}", Exit.USAGE)
     writer = _RecipeWriter(Folder.named(options.out))
     for source in sources:
         output.print_lines(writer.write(source, read), one_line=True)

@@ -155,7 +155,10 @@ def _check_project(options: Namespace, configuration: ConfigurationFile, name: s
     projects = {project_of(configuration.resolve_path(split_prefix(word)[1])): word for word in served}
     if projects and projects.keys().isdisjoint({None, *map(project_of, configured_targets(options))}):
         target = next(iter(projects.values()))
-        msg = f"its server {name!r} serves {target} of another project: choose another name with --name"
+        msg = (
+            f"its server {name!r} serves {target}, which belongs to another project: choose another name "
+            "with --name"
+        )
         raise ForeignEntryError(msg)
 
 
@@ -265,7 +268,9 @@ def _apply(change: EntryChange, prompts: Collection[str], options: Namespace, ou
     )
     if options.token_env is not None:
         hint = f"set it where you start {client.title}"
-        output.print_lines([f"    {client.title} sends the token in {options.token_env}: {hint}"])
+        output.print_lines(
+            [f"    {client.title} sends the token in the variable {options.token_env}: {hint}"]
+        )
 
 
 def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) -> Iterator[str]:
@@ -390,7 +395,7 @@ def _apply_skills(
     )
     own_commands = get_client(configuration.client).own_commands
     output.print_lines(
-        f"    {title} has its own command {name!r}: only models find the skill"
+        f"    {title} has its own command {name!r}, so only models can use the skill"
         for name in change.names
         if name in own_commands
     )
@@ -467,7 +472,7 @@ def _variable(text: str) -> tuple[str, str]:
 
 def _variable_name(text: str) -> str:
     """Return the name of an environment variable, which must be valid."""
-    require(_is_variable(text), f"{text!r} is not the name of a variable: write it as in PROMPTS_TOKEN")
+    require(_is_variable(text), f"{text!r} is not the name of a variable: use a name such as PROMPTS_TOKEN")
     return text
 
 
@@ -492,7 +497,7 @@ def _http_url(text: str) -> str:
     except ValueError:  # the port is not a number
         is_http = False
     is_url = is_http and text.isprintable() and " " not in text
-    require(is_url, f"{text!r} is not a URL: write it as in http://127.0.0.1:8000/mcp")
+    require(is_url, f"{text!r} is not an HTTP URL: write it as in http://127.0.0.1:8000/mcp")
     return text
 
 
@@ -519,7 +524,7 @@ def _check_conflicts(options: Namespace) -> None:
         if options.command != "install" or options.list:
             options.error(f"{word} can only be used with install, without --list")
         if options.url is not None or options.skills:
-            options.error(f"{word} only applies to a server that the client starts")
+            options.error(f"{word} only applies to a server that the client starts: omit --url and --skills")
     if options.token_env is not None and (options.url is None or options.list):
         options.error("--token-env is for a server over HTTP: add --url, and omit --list")
     if options.all and (options.targets or options.name is not None):

@@ -48,7 +48,7 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
         key, equals, value = word.partition("=")
         description = "a word without '='" if arguments.secret else repr(word)
         _require(equals, f"{description} is not an argument: write KEY=VALUE, or KEY=@FILE")
-        _require(key not in values, f"{key!r} is given twice")
+        _require(key not in values, f"{key!r} is given twice: pass it only once")
         values[key] = value
     is_read_once = [*values.values()].count("@-") < 2
     _require(is_read_once, "only one argument can be read from standard input: pass KEY=@FILE for the others")
@@ -105,7 +105,7 @@ def _split_typed(names: Sequence[str], required: Collection[str], typed: str) ->
         msg = f"the typed arguments have an unclosed quote ({error}): use the other kind of quotes around it"
         raise ArgumentSyntaxError(msg) from None
     hint = "put words that belong together in quotes" if names else "the prompt takes no arguments"
-    message = f"values typed: {len(words)}, arguments left for them: {len(remaining)}; {hint}"
+    message = f"too many values were typed: {len(words)} instead of at most {len(remaining)}; {hint}"
     _require(len(words) <= len(remaining), message)
     return {**values, **dict(zip(remaining, words, strict=False))}
 
@@ -189,7 +189,10 @@ def _check_not_file_name(argument: Argument | None, value: str, folder: Path) ->
     if argument.reader.is_json or _accepts_bytes(argument):
         is_name = os.path.isfile(folder / value)  # noqa: PTH113 (any text is allowed)
         name, example = argument.name, "" if argument.arg.secret else f", as in {argument.name}=@{value}"
-        _require(not is_name, f"{name!r} is the name of a file, not its content: put @ before it{example}")
+        _require(
+            not is_name,
+            f"the value of {name!r} is the name of a file, not its content: put @ before it{example}",
+        )
 
 
 def _accepts_bytes(argument: Argument) -> bool:

@@ -197,7 +197,7 @@ def _report_unknown_word(parser: ArgumentParser, command: str, word: str) -> NoR
     if not option.startswith("-"):
         parser.error(f"unexpected argument {word!r}")
     similar = nearest(option, [f"--{name}" for name in options_of(command)])
-    hint = f"did you mean {similar!r}?" if similar else f"run 'promptkit {command} --help' to see all"
+    hint = f"did you mean {similar!r}?" if similar else f"run 'promptkit {command} --help' to see all options"
     parser.error(f"unknown option {option!r}; {hint}")
 
 
@@ -206,7 +206,7 @@ def _report_invalid_command(word: str) -> NoReturn:
     parser = program_parser()
     if word.startswith("-"):
         parser.parse_known_args([word])  # exits for --help and --version
-        parser.error(f"unknown option {word!r}; options of a command come after its name")
+        parser.error(f"unknown option {word!r}; write the options of a command after its name")
     similar = nearest(word, (*COMMANDS, "help", "--version"))
     hint = f"; did you mean {similar!r}?" if similar else f": choose one of {', '.join(COMMANDS)}"
     parser.error(f"unknown command {word!r}{hint}")
@@ -222,12 +222,12 @@ def _find_target(options: Namespace) -> None:
     if options.target is None:
         return
     if split_prefix(options.target)[0]:
-        hint = f"a target with a prefix as --target {options.target}"
-        options.error(f"{options.target!r} comes before NAME: write arguments after NAME, and {hint}")
+        hint = f"if it is a target with a prefix, write --target {options.target}"
+        options.error(f"{options.target!r} comes before NAME: write arguments after NAME; {hint}")
     if options.targets:
         options.error(f"unexpected argument {options.target!r}: --target already names the target")
     options.targets = [options.target]
-    options.target_note = f"{options.target!r} was read as TARGET; write arguments as KEY=VALUE"
+    options.target_note = f"{options.target!r} was parsed as TARGET; write arguments as KEY=VALUE"
 
 
 def _find_typed(options: Namespace) -> None:
@@ -243,9 +243,9 @@ def _find_typed(options: Namespace) -> None:
 def _check_batch(options: Namespace) -> None:
     """Raise a usage error unless there is a prompt and a vendor, or ``--join``."""
     if options.name is None and options.join is None:
-        options.error("write PROMPT ROWS, or --join RESULTS ROWS")
+        options.error("PROMPT is missing: write PROMPT ROWS, or --join RESULTS ROWS")
     if options.join is None and options.vendor is None:
-        options.error("specify a vendor with --for: each has its own file format")
+        options.error("specify a vendor with --for, because each vendor has its own file format")
 
 
 def _use_servers(options: Namespace) -> None:
@@ -253,9 +253,9 @@ def _use_servers(options: Namespace) -> None:
     if not options.servers:
         return
     if options.targets or options.markdown:
-        options.error("--server takes the place of a target: omit one of them")
+        options.error("--server cannot be combined with a target or --markdown: omit one of them")
     if options.command != "diff" and len(options.servers) > 1:
-        options.error("--server can only be repeated for diff")
+        options.error("only diff accepts more than one --server")
     options.targets = [f"--server={server}" for server in options.servers]
 
 

@@ -97,7 +97,7 @@ def run(options: Namespace, output: Output) -> int:
         if missing := [target for target in options.targets if locate_target(target) is None]:
             load_recipes(missing)  # reports the missing targets, as in every other command
         targets = " ".join(options.targets)
-        hint = "specify one folder, or several with a prefix each, as in review=team/prompts"
+        hint = "specify one folder, or several folders that each have a prefix, as in review=team/prompts"
         return fail(f"cannot package {targets!r}: {hint}", Exit.USAGE)
     resolved = {prefix: Path(os.path.realpath(folder)) for prefix, folder in folders.items()}
     try:
@@ -131,7 +131,7 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
     out = Folder.named(options.out)
     folder = next(iter(folders.values()))
     if out.path in folders.values():
-        msg = "--out is the folder of the recipes, so the next package would contain this one: choose another"
+        msg = "--out is the folder of the recipes, so the next package would contain this one: change --out"
         raise PackageError(msg)
     root = folder if is_project(str(folder)) else Path(project_root(folder))
     metadata, notes = read_metadata(root, options)
@@ -153,7 +153,7 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
     contents = [read_contents(path, out.path, reader, prefix) for prefix, path in folders.items()]
     for requirement in chain.from_iterable(find_requirements(part, metadata) for part in contents):
         metadata.dependencies.append(requirement)
-        notes.append(f"it requires {requirement}, which the recipes import")
+        notes.append(f"the package requires {requirement}, which the recipes import")
     patterns = _LICENSES if metadata.license_files is None else metadata.license_files
     licenses = {path: reader.read(root, path) for path in _find_licenses(Folder(root), patterns)}
     readme = readme_text(metadata, _read_readme(root, metadata, reader), server)
@@ -169,7 +169,7 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
     bundle_files = dict(_build_bundle_files(bundle, options, notes))
     _write(out, {name: wheel, "server.json": f"{text}\n".encode(), **bundle_files})
     paths = [str(Path(options.out, file)) for file in (name, "server.json")]
-    output.print_lines([f"built {paths[0]} of {prompt_count}", f"wrote {paths[1]} for {server}"])
+    output.print_lines([f"built {paths[0]} with {prompt_count}", f"wrote {paths[1]} for {server}"])
     output.print_lines(notes)
     if server.startswith("local/"):
         hint = "set a name with --server-name, as in io.github.acme/prompts"
@@ -266,7 +266,7 @@ def _build_wheel(
             with chdir(source.path):
                 name: str = buildapi.build_wheel(str(built))
         except Exception as error:  # noqa: BLE001 (the builder raises errors of many types for invalid metadata)
-            msg = f"the builder rejects [project] in pyproject.toml: {error}"
+            msg = f"the builder of the wheel rejects [project] in pyproject.toml: {error}"
             raise PackageError(msg) from None
         return name, built.read(name, _MAX_WHEEL)
 
@@ -318,7 +318,7 @@ def _find_licenses(root: Folder, patterns: Iterable[str]) -> list[str]:
         folder, _, name = pattern.rpartition("/")
         if has_magic(folder):  # following links to folders might never end
             msg = (
-                f"[project] license-files: {pattern!r} has a wildcard in its folder: write the name "
+                f"[project] license-files: {pattern!r} has a wildcard in its folder: write the full name "
                 "of the folder"
             )
             raise PackageError(msg)
@@ -338,7 +338,7 @@ def _read_readme(root: Path, metadata: Metadata, reader: SourceReader) -> str | 
     try:
         return reader.read(root, path).data.decode()
     except UnicodeDecodeError:
-        msg = f"[project] readme {path!r} is not UTF-8"
+        msg = f"[project] readme {path!r} is not encoded in UTF-8"
         raise PackageError(msg) from None
 
 

@@ -178,7 +178,7 @@ class Bundle(Struct, frozen=True):
                 each["name"]: {
                     "type": "string",
                     "title": each["name"],
-                    "description": each.get("description", f"The variable {each['name']}"),
+                    "description": each.get("description", f"The environment variable {each['name']}"),
                     "required": False,
                     "sensitive": each.get("isSecret", False),
                 }

@@ -97,18 +97,18 @@ def read_metadata(root: Path, options: Namespace) -> tuple[Metadata, list[str]]:
     """
     file = root / "pyproject.toml"
     metadata = _read_project(file)
-    notes = [] if metadata != Metadata() else [f"there is no [project] in {file}"]
+    notes = [] if metadata != Metadata() else [f"there is no table [project] in {file}"]
     for option in ("name", "version", "require"):
         _check_text(getattr(options, option), f"--{option}")
     if not (name := options.name or metadata.name):
         name = _normalize_project_name(root.name)
-        notes.append(f"the package is named {name}, like the folder: choose another name with --name")
+        notes.append(f"the package is named {name}, after the folder: choose another name with --name")
     if not (version := options.version or metadata.version):
         if "version" in metadata.dynamic:
-            msg = f"the version in {file} is dynamic, so only its build can compute it: set it with --version"
+            msg = f"the version in {file} is dynamic, so only a build can compute it: set it with --version"
             raise PackageError(msg)
         version = "0.1.0"
-        notes.append(f"the version is {version}: set another with --version")
+        notes.append(f"the version is {version}: set another version with --version")
     if "dependencies" in metadata.dynamic:
         notes.append(
             f"the dependencies in {file} are dynamic, and therefore omitted: add them with --require"
@@ -198,7 +198,7 @@ def _add_promptkit(requirements: Iterable[str]) -> list[str]:
             names.add(distribution_name(text))
         except (InvalidRequirement, RecursionError) as error:
             reason = str(error).partition("\n")[0]
-            msg = f"{shortened(text)!r} is not a requirement, such as 'httpx>=0.27': {reason}"
+            msg = f"{shortened(text)!r} is not a requirement like 'httpx>=0.27': {reason}"
             raise PackageError(msg) from None
     return [*requirements, _PROMPTKIT if DISTRIBUTION in names else f"{_PROMPTKIT}>={VERSION}"]
 
@@ -280,8 +280,8 @@ class SourceReader:
 def _check_visible(path: str, within: str) -> None:
     """Raise PackageError if a file is hidden, or links to a hidden one."""
     if any(is_omitted(part) and part != _PUBLIC for part in within.split("/")):
-        subject = f"{path!r} links to {within!r}" if path != within else repr(path)
-        msg = f"{subject}, which is hidden, or a temporary file of a program: put a copy in a visible place"
+        subject = f"{path!r} links to {within!r}, which" if path != within else repr(path)
+        msg = f"{subject} is hidden, or is a temporary file of a program: put a copy at a visible path"
         raise PackageError(msg)
 
 

@@ -300,7 +300,7 @@ def _delimiter(text: str) -> str:
     """Parse the delimiter of a table."""
     character = "\t" if text in ("tab", "\\t") else text
     is_delimiter = len(character) == 1 and character not in '\r\n\0"'
-    require(is_delimiter, f"{text!r} is not one character, or the word tab")
+    require(is_delimiter, f"{text!r} is not a delimiter: write one character, or the word tab")
     return character
 
 

@@ -68,13 +68,13 @@ def run(options: Namespace, output: Output) -> int:
         options.error("--model requires --request")
     if is_uri(options.name) and options.arguments:
         reject_target(options)
-        options.error("a URI takes no arguments: put their values into the URI")
+        options.error("a URI does not take arguments: put the values into the URI")
     if _has_case_option(options) and (options.arguments or options.promptfoo is not None):
         options.error("a case has its own arguments: omit the arguments or the case")
     if options.cases and (options.request or options.format not in {"transcript", "markdown"}):
         options.error("--cases supports only transcripts and Markdown: choose one case with --case")
     if options.typed is not None and options.arguments:
-        options.error("--typed reads the arguments from standard input")
+        options.error("--typed reads the arguments from standard input: omit the others")
     if options.servers:
         with open_named_server(options) as server:
             return request.show(server.catalog)
@@ -131,10 +131,14 @@ class _Request:
             names = [call.case_name for call in calls]
             similar = None if case_name is None else nearest(case_name, names)
             hint = (
-                f"did you mean {similar!r}?" if similar else f"it has {', '.join(map(repr, names)) or 'none'}"
+                f"did you mean {similar!r}?"
+                if similar
+                else f"choose one of {', '.join(map(repr, names))}"
+                if names
+                else "save a case first"
             )
             subject = f"{item.arguments.kind} {item.name!r}"
-            return fail(f"{subject} has no case{f' {case_name!r}' if case_name else ''}: {hint}", Exit.USAGE)
+            return fail(f"{subject} has no case{f' {case_name!r}' if case_name else 's'}: {hint}", Exit.USAGE)
         if case_name is not None:
             return self._show_call(selected[0])
         codes = []
@@ -179,7 +183,9 @@ class _Request:
         except exports.UnsupportedAnswerError as error:
             return fail(str(error), Exit.FAILED)
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
-            reason = f"{call.item.arguments.kind} {call.item.name!r} has text that cannot be sent: {error}"
+            reason = (
+                f"{call.item.arguments.kind} {call.item.name!r} contains text that cannot be sent: {error}"
+            )
             return fail(call.redactor.redacted(reason), Exit.FAILED)
         return Exit.OK
 

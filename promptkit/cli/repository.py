@@ -91,7 +91,7 @@ class Repository:
         try:
             return self.run_git("merge-base", *commits)[:12]
         except RevisionError:
-            hint = self._shallow_hint or f"write {old}..{new}"
+            hint = self._shallow_hint or f"compare them directly with {old}..{new}"
             msg = f"{old!r} and {new!r} have no common ancestor: {hint}"
             raise RevisionError(msg) from None
 
@@ -142,7 +142,7 @@ class Repository:
         depth = max(path.count("/") for path in paths)
         if depth > _MAX_DEPTH:
             msg = (
-                f"a file of {commit[:12]} is nested in {depth:,} folders, and at most {_MAX_DEPTH} "
+                f"a file of {commit[:12]} is nested in {depth:,} folders, but at most {_MAX_DEPTH} "
                 "are supported"
             )
             raise RevisionError(msg)
@@ -153,7 +153,7 @@ class Repository:
         names = {key.removeprefix("filter.").rpartition(".")[0] for key in keys if key.startswith("filter.")}
         for name in names:
             if "=" in name:  # the option -c would end the name there
-                msg = f"the filter {name!r} in git's configuration cannot be disabled: rename it"
+                msg = f"the filter {name!r} in git's configuration cannot be disabled: rename it without '='"
                 raise RevisionError(msg)
         settings = ("smudge=", "process=", "required=false")
         return [word for name in names for setting in settings for word in ("-c", f"filter.{name}.{setting}")]

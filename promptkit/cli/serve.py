@@ -434,6 +434,7 @@ def _parse_descriptor(text: str) -> int | str:
     if text == "systemd":
         return text
     require(
-        is_unsigned_number(text, at_most=6), f"{text!r} is neither the number of a descriptor nor systemd"
+        is_unsigned_number(text, at_most=6),
+        f"{text!r} is neither the number of a descriptor nor the word systemd",
     )
     return int(text)

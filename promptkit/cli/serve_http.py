@@ -139,7 +139,7 @@ def _authorizer(options: Namespace, listeners: Sequence[Listener]) -> "Authorize
 
     resource = options.public_url or _find_single_url(listeners)
     if options.issuer is not None and resource is None:
-        msg = "--issuer needs --public-url: its tokens are for the URL that clients use"
+        msg = "--issuer needs --public-url, because tokens are issued for the URL that clients use"
         raise ValueError(msg)
     return create_authorizer(
         resource=resource,
@@ -199,7 +199,7 @@ def _usage_errors(options: Namespace) -> Iterator[str]:
     if options.workers > 1 and sys.platform == "win32":
         yield "--workers is not supported on Windows, which cannot fork"
     if options.workers > _MAX_WORKERS:
-        yield f"--workers accepts at most {_MAX_WORKERS}: a worker for each processor is enough"
+        yield f"--workers accepts at most {_MAX_WORKERS}: one worker for each processor is enough"
     if options.uds is None and (options.uds_mode is not None or options.uds_group is not None):
         yield "--uds-mode and --uds-group require --uds"
     yield from _token_errors(options)
@@ -234,7 +234,7 @@ def _listen(options: Namespace) -> list[Listener]:
     is_open = not options.no_auth and not _requires_tokens(options)
     if public := [listener.url for listener in listeners if not listener.is_local and is_open]:
         msg = (
-            f"{public[0]} can be reached from other machines without authentication: serve at "
+            f"{public[0]} can be reached from other machines without authentication: listen on "
             f"127.0.0.1, require tokens with --issuer or --token-file, or pass --no-auth to "
             f"let every caller use these prompts"
         )

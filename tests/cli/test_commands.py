@@ -619,7 +619,7 @@ class TestRender:
             (["fail"], 1, ["prompt 'fail' failed at recipes/shelf.py:26"]),
             (["revew"], 2, ["unknown prompt 'revew'", "'review'?"]),
             (["xy"], 2, ["unknown prompt 'xy'", "promptkit list recipes"]),
-            (["review", "diff=x", "diff=y"], 2, ["'diff' is given twice"]),
+            (["review", "diff=x", "diff=y"], 2, ["'diff' is given twice: pass it only once"]),
             (["leave"], 1, ["prompt 'leave' failed at recipes/shelf.py:22"]),
             (["review", "diff"], 2, ["'diff'", "KEY=VALUE"]),
             (["review", "diff=@nowhere"], 2, ["'diff'", "'nowhere'", "No such file"]),
@@ -762,7 +762,7 @@ class TestRenderBrokenPrompt:
 
         assert code == 2
         assert "'sound'" in err
-        assert "('sound' was read as TARGET; write arguments as KEY=VALUE)" in err
+        assert "('sound' was parsed as TARGET; write arguments as KEY=VALUE)" in err
 
     @pytest.mark.parametrize("target", ["recipes", "recipes/broken.py", "recipes/broken.py:sound"])
     def test_target_without_a_name(self, target, capsys):

@@ -287,7 +287,7 @@ class TestRequirements:
         assert explicit == ["colorama; sys_platform == 'win32'", "pytest<100", "mcp-promptkit==1"]
         assert promptkit == "mcp-promptkit[http]"
         assert added.startswith("attrs>=")
-        assert f"it requires {added}, which the recipes import\n" in out
+        assert f"the package requires {added}, which the recipes import\n" in out
 
     def test_imports_from_outside_the_folder_are_rejected(self, acme, package):
         """
@@ -442,11 +442,11 @@ class TestProject:
         assert code == 0
         assert entry()["description"] == "1 prompt for MCP clients: review"
         assert out == (
-            f"built {Path('dist/acme-0.1.0-py3-none-any.whl')} of 1 prompt\n"
+            f"built {Path('dist/acme-0.1.0-py3-none-any.whl')} with 1 prompt\n"
             f"wrote {Path('dist/server.json')} for local/acme\n"
-            f"there is no [project] in {acme / 'pyproject.toml'}\n"
-            "the package is named acme, like the folder: choose another name with --name\n"
-            "the version is 0.1.0: set another with --version\n"
+            f"there is no table [project] in {acme / 'pyproject.toml'}\n"
+            "the package is named acme, after the folder: choose another name with --name\n"
+            "the version is 0.1.0: set another version with --version\n"
             "the package has no description: set one with --description\n"
             "local/acme cannot be published in the registry: set a name with --server-name, "
             "as in io.github.acme/prompts\n"
@@ -470,7 +470,7 @@ class TestProject:
             (
                 ["--require", "a b"],
                 (
-                    "'a b' is not a requirement, such as 'httpx>=0.27': "
+                    "'a b' is not a requirement like 'httpx>=0.27': "
                     "Expected semicolon (after name with no version specifier) or end"
                 ),
             ),
@@ -488,11 +488,11 @@ class TestProject:
             ("[project]\nname = 3", "{} cannot be read: Expected `str`, got `int` - at `$.project.name`"),
             (
                 '[project]\nname = "a"\ndynamic = ["version"]',
-                "the version in {} is dynamic, so only its build can compute it: set it with --version",
+                "the version in {} is dynamic, so only a build can compute it: set it with --version",
             ),
             (
                 '[project]\nname = "a"\nversion = "1"\nlicense = "Mine"',
-                "the builder rejects [project] in pyproject.toml: 'Mine' is not",
+                "the builder of the wheel rejects [project] in pyproject.toml: 'Mine' is not",
             ),
         ],
     )

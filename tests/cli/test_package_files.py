@@ -209,8 +209,8 @@ class TestLinks:
         Path("dist", WHEEL).unlink()
         (acme / "prompts" / "settings.txt").symlink_to(target)
         assert package_error() == (
-            f"'settings.txt' links to {target!r}, which is hidden, or a temporary file of a program: "
-            "put a copy in a visible place"
+            f"'settings.txt' links to {target!r}, which is hidden, or is a temporary file of a program: "
+            "put a copy at a visible path"
         )
 
     def test_file_replaced_by_a_link(self, acme, tmp_path, monkeypatch):

@@ -65,7 +65,7 @@ class TestOutcomes:
                     "kind": "argument-narrowed",
                     "breaking": True,
                     "of": "prompt 'review'",
-                    "message": "argument 'language' no longer accepts all values that it accepted",
+                    "message": "argument 'language' no longer accepts all values that it accepted before",
                     "before": "Literal['python', 'rust']",
                     "after": "Literal['python']",
                 }
@@ -82,7 +82,7 @@ class TestOutcomes:
 
         assert out == (
             "::error file=recipes/review.py,line=5,title=promptkit diff%3A breaking::prompt 'review': "
-            "argument 'language' no longer accepts all values that it accepted"
+            "argument 'language' no longer accepts all values that it accepted before"
             "%0A-Literal['python', 'rust']%0A+Literal['python']\n"
         )
         assert summary.read_text() == (

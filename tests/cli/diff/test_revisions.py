@@ -90,7 +90,7 @@ def test_filter_that_cannot_be_disabled(repository):
     """A filter with `=` in its name cannot be disabled on git's command line, so it is rejected."""
     git(repository, "config", "filter.a=b.smudge", "cat")
 
-    assert error_at() == "the filter 'a=b' in git's configuration cannot be disabled: rename it"
+    assert error_at() == "the filter 'a=b' in git's configuration cannot be disabled: rename it without '='"
 
 
 @pytest.mark.parametrize("revisions", ["HEAD~1", "HEAD~1..HEAD", "HEAD~1...HEAD"])

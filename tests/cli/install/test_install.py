@@ -297,7 +297,7 @@ def test_client_without_project_configuration(name, project, promptkit, capsys):
         (["install", "cursor", "--token-env", "TOKEN"], "--token-env is for a server over HTTP: add --url"),
         (
             ["install", "cursor", "--url", URL, "--token-env", "a-b"],
-            "argument --token-env: 'a-b' is not the name of a variable: write it as in PROMPTS_TOKEN",
+            "argument --token-env: 'a-b' is not the name of a variable: use a name such as PROMPTS_TOKEN",
         ),
         (
             ["install", "zed", "prompts", "--url", URL],
