@@ -32,7 +32,7 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_error
 from promptkit.cli.key_values import ArgumentSyntaxError, read_arguments
 from promptkit.cli.loading import explain_absence, load_recipes
-from promptkit.cli.output import Output, console_on
+from promptkit.cli.output import Output, make_console
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.exports import UnsupportedAnswerError
@@ -201,7 +201,7 @@ def _show_progress(size: int | None) -> Iterator[Callable[[int], object]]:
         return
     from rich.progress import Progress
 
-    with Progress(console=console_on(stream, None), transient=True) as progress:
+    with Progress(console=make_console(stream, None), transient=True) as progress:
         task = progress.add_task("rows", total=size)
         yield lambda end: progress.update(task, completed=end)
 

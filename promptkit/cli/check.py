@@ -36,7 +36,7 @@ from promptkit.transports.state_keys import read_key_file
 
 #: The environment variables of two processes in which the order of sets and the current date differ. Their
 #: time zones are 26 hours apart.
-_STARTS: Final = ({"PYTHONHASHSEED": "1", "TZ": "EAST-14"}, {"PYTHONHASHSEED": "2", "TZ": "WEST+12"})
+_ENVIRONMENTS: Final = ({"PYTHONHASHSEED": "1", "TZ": "EAST-14"}, {"PYTHONHASHSEED": "2", "TZ": "WEST+12"})
 
 _SIZE_HINT: Final = "shorten it, or give its parts a budget with promptkit.fragments.fit(...)"
 
@@ -96,7 +96,7 @@ def _check(catalog: Catalog, options: Namespace, output: Output, tools: Sequence
     if options.token_file is not None or options.state_keys is not None:
         notes["refused"] = secret_file_errors
     if options.format == "json":
-        output.print_json({**_data(catalog), **notes})
+        output.print_json({**_catalog_data(catalog), **notes})
     else:
         if not catalog.healthy:  # errors are more important
             notes.pop("not_described", None)
@@ -125,7 +125,7 @@ def _find_secret_file_errors(options: Namespace) -> Iterator[str]:
             yield str(error)
 
 
-def _data(catalog: Catalog) -> dict[str, Any]:
+def _catalog_data(catalog: Catalog) -> dict[str, Any]:
     return {
         "prompts": list(catalog),
         "resources": [resource.uri_template for resource in catalog.resources],
@@ -164,7 +164,7 @@ def _print(catalog: Catalog, notes: Mapping[str, Any], output: Output, *, is_git
 
 
 #: The errors with which a prompt or a resource is still listed for clients, but fails when it is rendered.
-_FAILS: Final = (
+_RENDERING_ERRORS: Final = (
     *(Rule.NO_MESSAGE, Rule.UNSENDABLE_VALUE, Rule.MISSING_TEXT, Rule.UNKNOWN_PLACEHOLDER),
     *(Rule.MISPLACED_MARK, Rule.EXAMPLE_FAILS, Rule.RESOURCE_FAILS),
 )
@@ -172,7 +172,7 @@ _FAILS: Final = (
 
 def _without_failing(items: Iterable[Item], diagnostics: Iterable[Diagnostic]) -> list[Item]:
     """Return the items, except those with an error that makes their rendering fail."""
-    failing = {diagnostic.owner for diagnostic in diagnostics if diagnostic.rule in _FAILS}
+    failing = {diagnostic.owner for diagnostic in diagnostics if diagnostic.rule in _RENDERING_ERRORS}
     return [item for item in items if owner_of(item) not in failing]
 
 
@@ -201,7 +201,7 @@ def _find_unstable_skills(catalog: Catalog, targets: Sequence[str]) -> Iterator[
     skills = [skill for skill in catalog.skills if not skill.location.file.endswith(SKILL_FILE)]
     if not skills:
         return
-    first, second = (_build_skill_digests(targets, {**os.environ, **start}) for start in _STARTS)
+    first, second = (_build_skill_digests(targets, {**os.environ, **start}) for start in _ENVIRONMENTS)
     for skill in skills:
         for file in skill.files:
             uri = skill.uri_of(file.path)

@@ -15,7 +15,7 @@ from promptkit.cli.key_values import (
     ArgumentSyntaxError,
     add_known_arguments,
     read_arguments,
-    redactor_of_words,
+    redactor_for_words,
 )
 from promptkit.cli.loading import format_unknown, load_catalog
 from promptkit.cli.options import is_uri
@@ -35,7 +35,7 @@ def run(options: Namespace, output: Output) -> int:
     folder = Path.cwd()  # before a recipe can change the current folder
     catalog = load_catalog(options.targets, options.ignore)
     try:
-        arguments = _arguments(catalog, options.name)
+        arguments = _find_arguments(catalog, options.name)
     except (UnknownPromptError, UnknownResourceError) as error:
         report_diagnostics(catalog.errors)  # these errors can explain why the name is unknown
         return fail(format_unknown(error, options), Exit.USAGE)
@@ -46,7 +46,7 @@ def run(options: Namespace, output: Output) -> int:
             arguments.completer(name)
     except (ArgumentSyntaxError, ArgumentsError) as error:
         reported = add_known_arguments(error, arguments) if isinstance(error, ArgumentsError) else error
-        return fail(redactor_of_words(arguments, options.arguments).redacted(str(reported)), Exit.USAGE)
+        return fail(redactor_for_words(arguments, options.arguments).redacted(str(reported)), Exit.USAGE)
     if options.argument in chosen:
         return fail(
             f"{options.argument!r} is the argument to complete: write its text without KEY=", Exit.USAGE
@@ -59,7 +59,7 @@ def run(options: Namespace, output: Output) -> int:
     return _print(outcome, redactor, output, is_json=options.json)
 
 
-def _arguments(catalog: Catalog, name: str) -> Arguments:
+def _find_arguments(catalog: Catalog, name: str) -> Arguments:
     """Return the arguments of a prompt, or the variables of a template."""
     if is_uri(name):
         return catalog.template(name).arguments

@@ -74,8 +74,8 @@ def run(options: Namespace, output: Output) -> int:
         return fail(str(error), Exit.USAGE)
     with closing(listener):
         if options.servers:
-            return _serve_server(options, listener, output)
-        return _serve(options, listener, output)
+            return _preview_server(options, listener, output)
+        return _preview_recipes(options, listener, output)
 
 
 def _listen(port: int | None) -> Listener:
@@ -88,7 +88,7 @@ def _listen(port: int | None) -> Listener:
         return listen_tcp(_HOST, 0)[0]
 
 
-def _serve(options: Namespace, listener: Listener, output: Output) -> int:
+def _preview_recipes(options: Namespace, listener: Listener, output: Output) -> int:
     """Serve the pages, and reload the recipes when they change."""
     checks = Checks(options.configuration.clients, options.configuration.ignore)
 
@@ -107,7 +107,7 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
     return _serve_pages(options, listener, output, live, start)
 
 
-def _serve_server(options: Namespace, listener: Listener, output: Output) -> int:
+def _preview_server(options: Namespace, listener: Listener, output: Output) -> int:
     """Serve pages about another MCP server. Its lists are only read once."""
     checks = Checks(options.configuration.clients, options.configuration.ignore)
     with open_named_server(options, lint=True) as server:
@@ -138,7 +138,7 @@ def _serve_pages(
     def ready() -> None:
         start()
         if options.opens and _has_screen():
-            _open(address, cleanup)
+            _open_browser(address, cleanup)
         print(address, file=output)
         output.send()
 
@@ -172,7 +172,7 @@ def _has_screen() -> bool:
     return sys.platform in ("win32", "darwin") or any(map(os.environ.get, names))
 
 
-def _open(address: str, cleanup: ExitStack) -> None:
+def _open_browser(address: str, cleanup: ExitStack) -> None:
     """Open a file that redirects to *address* in a browser, and let *cleanup* remove the file."""
     url = cleanup.enter_context(redirect_file(address))
     Thread(target=webbrowser.open, args=(url,), daemon=True).start()

@@ -45,7 +45,7 @@ _PAGES: Final = (
     Path(__file__).parents[2] / "docs" / "diagnostics.md",
 )
 
-_READS: Final = Tool(read_only=True, idempotent=True)
+_READ_ONLY: Final = Tool(read_only=True, idempotent=True)
 
 
 def run(options: Namespace) -> int:
@@ -63,7 +63,9 @@ def run(options: Namespace) -> int:
     pipes = stdio.redirect_stdio()
     identity = ServerInfo(f"{DISTRIBUTION}-dev", VERSION, _INSTRUCTIONS, "promptkit for coding agents")
     server = Server(
-        tools_of(targets if options.has_targets else (), [f"--markdown={each}" for each in options.markdown]),
+        compile_tools(
+            targets if options.has_targets else (), [f"--markdown={each}" for each in options.markdown]
+        ),
         pipes.write,
         identity=identity,
         tools=True,
@@ -72,7 +74,7 @@ def run(options: Namespace) -> int:
     return stdio.exit_now(Exit.OK if stdio.serve(server, pipes) or pipes.was_signalled else Exit.FAILED)
 
 
-def tools_of(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
+def compile_tools(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
     """
     Return the tools as a catalog.
 
@@ -85,19 +87,19 @@ def tools_of(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
     """
     named = [f"--target={target}" for target in targets]
 
-    @prompt(tool=_READS)
+    @prompt(tool=_READ_ONLY)
     def list_prompts() -> str:
         """List the prompts of the project with their arguments, the resources and the skills."""
         return _run_command("list", *targets, *markdown)
 
-    @prompt(tool=_READS)
+    @prompt(tool=_READ_ONLY)
     def check_prompts(
         render: Annotated[bool, Arg("Whether to render every prompt with its examples and cases")] = True,  # noqa: FBT002 (models name it)
     ) -> str:
         """Report every problem in the prompts, with its code, its location and a fix."""
         return _run_command("check", *targets, *markdown, *(["--render"] if render else []))
 
-    @prompt(tool=_READS)
+    @prompt(tool=_READ_ONLY)
     def render_prompt(
         name: Annotated[str, Arg("The name of a prompt, or the URI of a resource")],
         arguments: Annotated[dict[str, str], Arg("The arguments by name, as text")] = {},  # noqa: B006
@@ -106,12 +108,12 @@ def tools_of(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
         words = [f"{key}={'@' * value.startswith('@')}{value}" for key, value in arguments.items()]
         return _run_command("render", *named, name, *words, *markdown)
 
-    @prompt(tool=_READS)
+    @prompt(tool=_READ_ONLY)
     def render_cases(name: Annotated[str, Arg("The name of a prompt")]) -> str:
         """Render every saved case of a prompt, each under a heading."""
         return _run_command("render", *named, name, *markdown, "--cases")
 
-    @prompt(tool=_READS)
+    @prompt(tool=_READ_ONLY)
     def explain_code(code: Annotated[str, Arg("A code that check reports", examples=["PK207"])]) -> str:
         """Explain the code of a diagnostic, with an example and a fix."""
         return explain(code)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from promptkit.cli.output import Output, console_on, escape_commands, width_of
+from promptkit.cli.output import Output, escape_commands, make_console, width_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Severity
 from promptkit.errors.sources import line_of
 from promptkit.fragments.invisible import escape_invisible
@@ -60,11 +60,11 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None
         _print_with_source(diagnostics, stream)
     else:
         for diagnostic in diagnostics:
-            head, hint = _lines(diagnostic)
+            head, hint = _format_lines(diagnostic)
             print(escape_commands(f"{''.join(head)}\n{hint}"), file=stream)
 
 
-def _lines(diagnostic: Diagnostic) -> tuple[tuple[str, str, str, str], str]:
+def _format_lines(diagnostic: Diagnostic) -> tuple[tuple[str, str, str, str], str]:
     """Return the parts of a diagnostic's first line; and the second line, which contains the hint."""
     severity, rule = diagnostic.severity.value, diagnostic.rule.value
     location, message, hint = (
@@ -77,9 +77,9 @@ def _lines(diagnostic: Diagnostic) -> tuple[tuple[str, str, str, str], str]:
 def _print_with_source(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None:
     from rich.text import Text
 
-    console = console_on(stream, width_of(stream))
+    console = make_console(stream, width_of(stream))
     for diagnostic in diagnostics:
-        (location, severity, rule, message), hint = _lines(diagnostic)
+        (location, severity, rule, message), hint = _format_lines(diagnostic)
         style = _STYLES[diagnostic.severity]
         head = Text.assemble((location, "bold"), (severity, style), (rule, "dim"), message)
         for line in (head, *_excerpt(diagnostic, console.width), Text(hint)):
@@ -95,7 +95,7 @@ def _excerpt(diagnostic: Diagnostic, width: int) -> Iterator["Text"]:
     # A diagnostic about a whole function is shown at its name, below the decorators.
     location = diagnostic.location if diagnostic.location.column else diagnostic.location.part("def")
     gutter = f"{location.line:>5} | "
-    source, start, end = _window(location, width - len(gutter))
+    source, start, end = _find_source_window(location, width - len(gutter))
     if source:
         line = Text.assemble((gutter, "blue"), source)
         line.truncate(width, overflow="ellipsis")
@@ -108,7 +108,7 @@ def _excerpt(diagnostic: Diagnostic, width: int) -> Iterator["Text"]:
         yield line
 
 
-def _window(location: Location, width: int) -> tuple[str, int, int]:
+def _find_source_window(location: Location, width: int) -> tuple[str, int, int]:
     """
     Return the source line at *location*, and the start and end of the range to mark in it.
 
@@ -138,7 +138,7 @@ def print_annotations(diagnostics: Iterable[Diagnostic], output: Output) -> None
     for diagnostic in diagnostics:
         location, title = diagnostic.location, f"promptkit {diagnostic.rule.value}"
         columns = {"col": location.column, "endColumn": location.end - 1} if location.column else {}
-        where = {"file": _path(location), "line": location.line, **columns, "title": title}
+        where = {"file": _relative_path(location), "line": location.line, **columns, "title": title}
         print_annotation(diagnostic.severity.value, f"{diagnostic.message}\n{diagnostic.hint}", output, where)
 
 
@@ -167,7 +167,7 @@ def print_annotation(
     output.print_command(f"::{level} {pairs}::{_escape(escape_invisible(text))}")
 
 
-def _path(location: Location) -> str:
+def _relative_path(location: Location) -> str:
     """Return a location's file relative to the repository or the current folder; if in neither, unchanged."""
     for root in filter(None, (os.environ.get("GITHUB_WORKSPACE"), os.curdir)):
         with suppress(OSError, ValueError):  # the file is not in this folder

@@ -24,7 +24,7 @@ from promptkit.cli.diff_changes import (
     changed_words,
     changes_between,
     effect_of,
-    find_uncomparable,
+    find_not_compared,
     text_changes,
 )
 from promptkit.cli.diff_sides import (
@@ -37,7 +37,7 @@ from promptkit.cli.diff_sides import (
     key_of,
 )
 from promptkit.cli.loading import open_named_server
-from promptkit.cli.output import Output, console_on
+from promptkit.cli.output import Output, make_console
 from promptkit.cli.repository import Repository, RevisionError
 from promptkit.errors.exceptions import LoadError
 from promptkit.files.folder import Folder
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 _HEAD: Final = "HEAD"
 
 #: The brackets around unchanged, removed and added words.
-_WORDS: Final = {" ": ("", ""), "-": ("[-", "-]"), "+": ("{+", "+}")}
+_BRACKETS: Final = {" ": ("", ""), "-": ("[-", "-]"), "+": ("{+", "+}")}
 
 _STYLES: Final = {"breaking": "bold red", "harmless": "green", "-": "red", "+": "green", "@": "cyan"}
 
@@ -88,7 +88,7 @@ def run(options: Namespace, output: Output) -> int:
         return _run_on_servers(options, output)
     try:
         repository = Repository()
-        ends = repository.find_ends(options.revision)
+        ends = repository.resolve_range(options.revision)
         if options.text:
             revisions = " and ".join(filter(None, ends))
             print_error(f"rendering the cases at {revisions}: this runs the code that was committed there")
@@ -105,9 +105,9 @@ def run(options: Namespace, output: Output) -> int:
     for (answer, *_), revision in zip(sides, ends, strict=True):
         when = "" if revision is None else f" at {revision}"
         for file, line, message in answer.errors:
-            print_error(_escape_line(f"not served{when}: {repository.path(file)}:{line}: {message}"))
+            print_error(_escape_line(f"not served{when}: {repository.relative_path(file)}:{line}: {message}"))
     since = ends[0] if ends[1] is None else f"{ends[0]}, up to {ends[1]}"
-    return _report(options, output, sides, since, repository.path)
+    return _report(options, output, sides, since, repository.relative_path)
 
 
 def _run_on_servers(options: Namespace, output: Output) -> int:
@@ -149,17 +149,17 @@ def _answers_of_servers(options: Namespace) -> tuple[list[Answer], list[Answer]]
             key_of(item): {call.case_name: SentCall(call.sent, "case") for call in saved_calls(item)}
             for item in new.catalog.declared
         }
-        new_answer = _ask_server(new.catalog, calls)
+        new_answer = _build_server_answer(new.catalog, calls)
     if has_two:
         with open_named_server(options, 0) as old:
-            return [_ask_server(old.catalog, calls)], [new_answer]
+            return [_build_server_answer(old.catalog, calls)], [new_answer]
     for key, state in new_answer.items.items():
         if key.startswith("skill "):  # the file contains only digests
             state.files = {path: (digest, None) for path, (digest, _) in state.files.items()}
     return [_read_answer(options.revision)], [new_answer]
 
 
-def _ask_server(catalog: Catalog, calls: Calls) -> Answer:
+def _build_server_answer(catalog: Catalog, calls: Calls) -> Answer:
     answer = build_answer(catalog, calls)
     answer.calls = {key: cases for key, cases in calls.items() if cases}
     answer.outcomes = {key: texts for key, texts in answer.outcomes.items() if texts}
@@ -178,7 +178,7 @@ def _read_answer(path: str) -> Answer:
         reason = f"it was not written by promptkit list --json --texts: {error}"
         raise LoadError(path, reason) from None
     catalog = catalog_of(listing)
-    answer = _ask_server(catalog, {})
+    answer = _build_server_answer(catalog, {})
     for item in catalog.declared:
         if cases := texts.get(name_of(item)):
             answer.outcomes[key_of(item)] = cases
@@ -204,7 +204,7 @@ def _report(
     """Print the changes between two sides, append them to the summary file, and return the exit code."""
     old, new = sides
     changes: Changes
-    skipped = find_uncomparable(old[0], new[0])
+    skipped = find_not_compared(old[0], new[0])
     if options.text:
         changes = text_changes(old, new)
         summary = summarize_cases(changes, since, skipped)
@@ -227,7 +227,7 @@ def _report(
         _print_text(changes, output)
         lines = [f"not compared: {owner}: {_ADD_CASE}" for owner in skipped]
         output.print_lines([summary, *map(_escape_line, lines)])
-    markdown = as_markdown(heading, summary, changes, command, skipped)
+    markdown = format_as_markdown(heading, summary, changes, command, skipped)
     if options.summary is not None and not _append(options.summary, markdown):
         return Exit.USAGE
     return Exit.FAILED if breaks else Exit.OK
@@ -255,7 +255,7 @@ def _print_text(changes: Changes, output: Output) -> None:
     """Print each change on a line, with the differing lines or words below it."""
     from rich.text import Text
 
-    console = console_on(output, output.width)
+    console = make_console(output, output.width)
     for change in changes:
         if isinstance(change, TextChange):
             head = Text(_escape_line(change), "bold")
@@ -283,7 +283,7 @@ def _style_words(line: Line) -> "Text":
 
     text = Text("    ")
     for sign, words in line:
-        opening, closing = _WORDS[sign]
+        opening, closing = _BRACKETS[sign]
         text.append(f"{opening}{escape_invisible(words)}{closing}", _STYLES.get(sign, ""))
     return text
 
@@ -302,7 +302,7 @@ def _print_annotations(
         print_annotation(level, "\n".join([str(change), *change.diff]), output, where)
 
 
-def as_markdown(
+def format_as_markdown(
     heading: str, summary: str, changes: Changes, command: str, skipped: Sequence[str] = ()
 ) -> str:
     """
@@ -333,7 +333,7 @@ def as_markdown(
         parts.append(f"Not compared: {names}{more}")
     remaining = _MAX_CHARACTERS - sum(map(len, parts))
     for position, change in enumerate(changes):
-        part = _format_item(change)
+        part = _format_change(change)
         remaining -= len(part) + 2
         if remaining < 0:
             parts.append(f"{len(changes) - position} more changes are not shown: run `{command}` to see all.")
@@ -342,7 +342,7 @@ def as_markdown(
     return "\n\n".join(parts) + "\n"
 
 
-def _format_item(change: Difference | TextChange) -> str:
+def _format_change(change: Difference | TextChange) -> str:
     line = f"- **{effect_of(change)}**: {_code_span(str(change))}"
     if not (lines := change.diff):
         return line

@@ -141,7 +141,7 @@ class TextChange(Struct, frozen=True):
     def __str__(self) -> str:
         what = "renders different text"
         if self.before is None or self.after is None:
-            what = _presence(self.before, self.after)
+            what = _describe_presence(self.before, self.after)
         return f"{self.owner}: {self.case!r} {what}{' (it differs each time)' if self.is_unsteady else ''}"
 
     @property
@@ -194,7 +194,9 @@ def _item_changes(owner: str, old: ItemState | None, new: ItemState | None) -> I
     """Yield the changes to an item, which can be missing on one side."""
     if old is None or new is None:
         noun = owner.partition(" ")[0].replace("template", "resource")
-        yield Difference(f"{noun}-{'removed' if new is None else 'added'}", owner, _presence(old, new))
+        yield Difference(
+            f"{noun}-{'removed' if new is None else 'added'}", owner, _describe_presence(old, new)
+        )
         return
     for member, (kind, name) in _MEMBERS.items():
         yield from _text_change(kind, owner, name, old.texts.get(member), new.texts.get(member))
@@ -211,11 +213,13 @@ def _item_changes(owner: str, old: ItemState | None, new: ItemState | None) -> I
     for path in sorted(old.files.keys() | new.files.keys()):
         before, after = old.files.get(path), new.files.get(path)
         if before != after:
-            message = f"{path} {_presence(before, after)}, so hosts ask users to approve the skill again"
+            message = (
+                f"{path} {_describe_presence(before, after)}, so hosts ask users to approve the skill again"
+            )
             yield Difference("skill-file", owner, message, before and before[1], after and after[1])
 
 
-def find_uncomparable(old: Answer, new: Answer) -> list[str]:
+def find_not_compared(old: Answer, new: Answer) -> list[str]:
     """
     Return the prompts and resources that both sides have, but that have no text to compare.
 
@@ -244,7 +248,7 @@ def _is_sample(answer: Answer, owner: str, label: str) -> bool:
     return call is not None and call.source == "sample"
 
 
-def _presence(old: object, new: object) -> str:
+def _describe_presence(old: object, new: object) -> str:
     return "was removed" if new is None else "was added" if old is None else "has changed"
 
 

@@ -422,7 +422,7 @@ def _item_states(catalog: Catalog) -> Iterator[tuple[str, ItemState]]:
     for item in (*catalog.declared, *catalog.skills):
         state = ItemState((item.location.file, item.location.line), {}, sorted(item.scopes), {}, {})
         if isinstance(item, CompiledPrompt | CompiledResource):
-            state.texts = _texts(entries[name_of(item)])
+            state.texts = _descriptive_texts(entries[name_of(item)])
         else:
             texts = ((file, file.read()) for file in item.files)
             state.files = {
@@ -435,7 +435,7 @@ def _item_states(catalog: Catalog) -> Iterator[tuple[str, ItemState]]:
         yield key_of(item), state
 
 
-def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
+def _descriptive_texts(entry: Mapping[str, Any]) -> dict[str, str]:
     """Return the descriptive fields of a listed item, without the schema of its arguments."""
     meta = {key: value for key, value in entry.get("_meta", {}).items() if key != SCHEMA}
     members = {**entry, "_meta": meta, "arguments": None}

@@ -207,7 +207,7 @@ def _build_files(
         return files_by_skill(skill for skill in catalog.skills if skill.name == name)
     prompt, entry = catalog[name], _entry_name(form, name)
     if options.live:
-        command = LiveCommand(prompt, _target(options), _choose_end_line(folder, entry))
+        command = LiveCommand(prompt, _format_targets(options), _choose_end_line(folder, entry))
         if form in _COMMANDS:
             _, _, live_content = _COMMANDS[form]
             return {entry: {FILE: HashedBytes(live_content(command))}}
@@ -246,7 +246,7 @@ def _choose_end_line(folder: Folder, entry: str) -> str:
     return match[1].decode() if match else _END_LINE.format(secrets.token_hex(16))
 
 
-def _target(options: Namespace) -> str:
+def _format_targets(options: Namespace) -> str:
     """
     Return the targets as words of a live command; ``""`` if the command itself finds the configured targets.
 
@@ -255,11 +255,11 @@ def _target(options: Namespace) -> str:
     is_inside = _is_inside(options)
     if is_inside and not options.has_targets:
         return ""
-    targets = options.targets if is_inside else [*map(_absolute, options.targets)]
+    targets = options.targets if is_inside else [*map(_make_absolute, options.targets)]
     return format_render_targets(targets, client_files.target_word)
 
 
-def _absolute(target: str) -> str:
+def _make_absolute(target: str) -> str:
     path, _ = split_target(target)
     is_path = os.path.exists(path)  # noqa: PTH110 (a module is not a path)
     return with_path(target, os.path.abspath(path)) if is_path else target  # noqa: PTH100 (text)

@@ -15,7 +15,7 @@ from promptkit.catalog.skills import CompiledSkill
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_error, print_text
 from promptkit.cli.export import describe_change, identify_recipes
-from promptkit.cli.install_list import parse_serve_arguments, parse_served, print_clients
+from promptkit.cli.install_list import parse_serve_arguments, parse_served_arguments, print_clients
 from promptkit.cli.loading import load_catalog, load_for_files
 from promptkit.cli.options import configured_targets, parse
 from promptkit.cli.output import Output
@@ -49,7 +49,7 @@ from promptkit.loader.targets import has_skills, project_of, split_prefix
 _TOOLS: Final = {"--tools", "--tools-search"}
 
 #: A function that is called with the current entry and returns the server to replace it; None to remove it.
-_Server: TypeAlias = Callable[[Any], InstalledServer] | None
+_ServerFactory: TypeAlias = Callable[[Any], InstalledServer] | None
 
 
 def run(options: Namespace, output: Output) -> int:
@@ -85,7 +85,7 @@ def _change_servers(options: Namespace, configurations: list[ConfigurationFile],
     configurations = _select_by_scope(options, configurations)
     name = None if options.all else _server_name(options)
     # Errors are reported before the first change.
-    servers = [_server(options, configuration, name) for configuration in configurations]
+    servers = [_server_factory(options, configuration, name) for configuration in configurations]
     prompts = _prompt_names(options, configurations)
     code, has_servers = Exit.OK, False
     for configuration, server in zip(configurations, servers, strict=True):
@@ -151,7 +151,7 @@ def _check_project(options: Namespace, configuration: ConfigurationFile, name: s
     if options.all or options.url is not None or (options.command == "uninstall" and options.name):
         return
     entry = read_servers(configuration).get(name)
-    served = parse_served(configuration.settings, entry).targets
+    served = parse_served_arguments(configuration.settings, entry).targets
     projects = {project_of(configuration.resolve_path(split_prefix(word)[1])): word for word in served}
     if projects and projects.keys().isdisjoint({None, *map(project_of, configured_targets(options))}):
         target = next(iter(projects.values()))
@@ -162,14 +162,14 @@ def _check_project(options: Namespace, configuration: ConfigurationFile, name: s
         raise ForeignEntryError(msg)
 
 
-def _server(options: Namespace, configuration: ConfigurationFile, name: str | None) -> _Server:
+def _server_factory(options: Namespace, configuration: ConfigurationFile, name: str | None) -> _ServerFactory:
     if options.command == "uninstall" or name is None:
         return None
     if options.url is None:
         targets = configured_targets(options)
         server = local_server(name, targets, configuration, dict(options.env))
-        given = _given_options(options, configuration)
-        return partial(_choose_options, server, configuration, given, has_skills(targets))
+        chosen_options = _given_options(options, configuration)
+        return partial(_choose_options, server, configuration, chosen_options, has_skills(targets))
     if configuration.settings.url is None:
         hint = configuration.settings.instead_of_url
         options.error(
@@ -226,7 +226,7 @@ def _choose_options(
         entry:
             The current entry.
     """
-    current = parse_served(configuration.settings, entry)
+    current = parse_served_arguments(configuration.settings, entry)
     chosen = current.options if options is None else options
     has_prompts = get_client(configuration.client).has_prompts
     added = [] if has_prompts or not _TOOLS.isdisjoint(chosen) else ["--tools"]
@@ -244,7 +244,7 @@ def _find_our_servers(configuration: ConfigurationFile, url: str | None) -> list
     ]
 
 
-def _print_edit_error(configuration: ConfigurationFile, error: FileEditError, server: _Server) -> None:
+def _print_edit_error(configuration: ConfigurationFile, error: FileEditError, server: _ServerFactory) -> None:
     """Print why a file was not changed, and the text that users can add to it themselves."""
     print_error(escape_invisible(f"{configuration.path}{error.location}: {error}", one_line=True))
     if server is not None and not isinstance(error, ForeignEntryError):
@@ -324,7 +324,7 @@ def _change_skills(options: Namespace, configurations: list[ConfigurationFile], 
     """
     if options.url is not None or options.name is not None:
         options.error("--skills writes folders: omit --url and --name")
-    configurations = _select_with_folders(options, configurations)
+    configurations = _select_skill_readers(options, configurations)
     targets: Sequence[str] = () if options.all else configured_targets(options)
     skills = _load_skills(targets) if options.command == "install" else ()
     if skills is None:
@@ -354,7 +354,7 @@ def _change_skills(options: Namespace, configurations: list[ConfigurationFile], 
     return code
 
 
-def _select_with_folders(
+def _select_skill_readers(
     options: Namespace, configurations: Sequence[ConfigurationFile]
 ) -> list[ConfigurationFile]:
     """Return the configurations of clients that read skills from a folder; exit if a named one does not."""
@@ -402,66 +402,66 @@ def _apply_skills(
 
 
 #: The help for the options of the server that `install` writes.
-_SERVED: Final = """\
+_SERVE_OPTIONS_HELP: Final = """\
 Write options of promptkit serve after --, as in: promptkit install zed -- --grace 5.
 If you install the server again without --, it keeps its options."""
 
 
-def add_install_options(install: ArgumentParser) -> None:
+def add_install_options(parser: ArgumentParser) -> None:
     """Add the options of `install` to a parser."""
-    _add_common(install)
+    _add_common_options(parser)
     variable = "an environment variable for the server; can be repeated"
-    install.add_argument(
-        "--env", type=_variable, action="append", default=[], metavar="NAME=VALUE", help=variable
+    parser.add_argument(
+        "--env", type=_parse_variable, action="append", default=[], metavar="NAME=VALUE", help=variable
     )
     bearer = "the client's environment variable with the bearer token for --url; its value is not written"
-    install.add_argument("--token-env", type=_variable_name, metavar="NAME", help=bearer)
+    parser.add_argument("--token-env", type=_parse_variable_name, metavar="NAME", help=bearer)
     listing = "list all clients, or the named ones, with their configurations and their promptkit servers"
-    install.add_argument("--list", action="store_true", help=listing)
-    install.add_argument_group("options of the server", _SERVED)
-    install.set_defaults(all=False)
+    parser.add_argument("--list", action="store_true", help=listing)
+    parser.add_argument_group("options of the server", _SERVE_OPTIONS_HELP)
+    parser.set_defaults(all=False)
 
 
-def add_uninstall_options(uninstall: ArgumentParser) -> None:
+def add_uninstall_options(parser: ArgumentParser) -> None:
     """Add the options of `uninstall` to a parser."""
-    _add_common(uninstall)
+    _add_common_options(parser)
     every = (
         "remove every promptkit server or, with --skills, all skills that promptkit installed, from the "
         "named clients or from all clients"
     )
-    uninstall.add_argument("--all", action="store_true", help=every)
-    uninstall.set_defaults(list=False, env=[], token_env=None)
+    parser.add_argument("--all", action="store_true", help=every)
+    parser.set_defaults(list=False, env=[], token_env=None)
 
 
-def _add_common(command: ArgumentParser) -> None:
+def _add_common_options(parser: ArgumentParser) -> None:
     """Add the arguments and options that both commands have."""
-    add = command.add_argument
+    add = parser.add_argument
     client = (
         "one or more clients, named as in install --list; if a folder has the name of a client, write "
         "the folder as ./NAME"
     )
-    command.set_defaults(find_clients=_find_clients)
-    add("client", nargs="?", type=_client, metavar="CLIENT", help=client)
-    add_targets(command)
+    parser.set_defaults(separate_clients=_separate_clients)
+    add("client", nargs="?", type=_parse_client, metavar="CLIENT", help=client)
+    add_targets(parser)
     name = "the server's name in the client (default: the project's folder; with --url, the host)"
-    add("--name", type=_entry_name, help=name)
+    add("--name", type=_parse_entry_name, help=name)
     scope = "user: for you, in every project; project: for everyone in this project (default: user)"
     add("--scope", choices=("user", "project"), default="user", help=scope)
     url = "the URL of an HTTP server to connect to; without a URL, the client starts the server"
-    add("--url", type=_http_url, metavar="URL", help=url)
+    add("--url", type=_parse_http_url, metavar="URL", help=url)
     skills = "write skills to the client's skills folder, or remove them, instead of a server"
     add("--skills", action="store_true", help=skills)
     add("--dry-run", action="store_true", help="print the changes without making them")
 
 
 @report_value_error
-def _client(text: str) -> str:
+def _parse_client(text: str) -> str:
     """Return the name of a client, which must be one that promptkit can be added to."""
     get_client(text, INSTALLABLE)
     return text
 
 
-def _variable(text: str) -> tuple[str, str]:
+def _parse_variable(text: str) -> tuple[str, str]:
     """Parse ``NAME=VALUE``, where NAME is the name of an environment variable."""
     name, equals, value = text.partition("=")
     require(
@@ -470,7 +470,7 @@ def _variable(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _variable_name(text: str) -> str:
+def _parse_variable_name(text: str) -> str:
     """Return the name of an environment variable, which must be valid."""
     require(_is_variable(text), f"{text!r} is not the name of a variable: use a name such as PROMPTS_TOKEN")
     return text
@@ -480,7 +480,7 @@ def _is_variable(name: str) -> bool:
     return name.isidentifier() and name.isascii()
 
 
-def _entry_name(text: str) -> str:
+def _parse_entry_name(text: str) -> str:
     """Return a server's name in a client's configuration, which must be valid."""
     name = to_server_name(text)
     require(
@@ -489,7 +489,7 @@ def _entry_name(text: str) -> str:
     return text
 
 
-def _http_url(text: str) -> str:
+def _parse_http_url(text: str) -> str:
     """Return a URL, which must have the scheme http or https."""
     try:
         parts = urlsplit(text)
@@ -501,7 +501,7 @@ def _http_url(text: str) -> str:
     return text
 
 
-def _find_clients(options: Namespace) -> None:
+def _separate_clients(options: Namespace) -> None:
     """
     Separate the clients from the targets. Clients come first, and are recognized by their names.
 

@@ -75,7 +75,7 @@ def read_typed_arguments(arguments: Arguments, end: str) -> dict[str, str]:
     Raises:
         ArgumentSyntaxError: If the end is missing, or if the input is not text or is too long.
     """
-    data = _read("--typed", "-", Path(), "standard input")
+    data = _read_source("--typed", "-", Path(), "standard input")
     text = _decode(data, "the typed arguments are not UTF-8")
     typed = text.removeprefix(".").removesuffix(f"\n{end}\n")
     is_complete = len(typed) == len(text) - len(f".\n{end}\n") and end not in typed
@@ -110,7 +110,7 @@ def _split_typed(names: Sequence[str], required: Collection[str], typed: str) ->
     return {**values, **dict(zip(remaining, words, strict=False))}
 
 
-def redactor_of_words(arguments: Arguments, words: Sequence[str]) -> Redactor:
+def redactor_for_words(arguments: Arguments, words: Sequence[str]) -> Redactor:
     """
     Return a redactor for the secrets in ``KEY=VALUE`` words whose values have not been read yet.
 
@@ -148,7 +148,7 @@ def _read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str
     name = value[1:]
     _require(name, f"{key!r} has no file name after '@': write {key}=@FILE, or {key}=@@ for the text '@'")
     source = "standard input" if name == "-" else repr(name)
-    data = _read(key, name, folder, source)
+    data = _read_source(key, name, folder, source)
     argument = arguments.by_name.get(key)
     if argument is not None and _accepts_bytes(argument):
         from pybase64 import b64encode_as_string
@@ -205,7 +205,7 @@ def _accepts(argument: Argument, matches: Callable[[Any], bool]) -> bool:
     return any(matches(plain(member)) for member in members_of(plain(argument.annotation, core=True)))
 
 
-def _read(key: str, name: str, folder: Path, source: str) -> bytes:
+def _read_source(key: str, name: str, folder: Path, source: str) -> bytes:
     max_size, is_input = Limits().line, name == "-"
     too_much = f"{key!r} cannot be read from {source}: it has more than {max_size:,} bytes"
     _require(not is_input or sys.stdin is not None, f"{key!r} cannot be read: standard input is closed")
@@ -222,6 +222,6 @@ def _read(key: str, name: str, folder: Path, source: str) -> bytes:
     return data
 
 
-def _require(is_fine: object, reason: str) -> None:
-    if not is_fine:
+def _require(is_valid: object, reason: str) -> None:
+    if not is_valid:
         raise ArgumentSyntaxError(reason)

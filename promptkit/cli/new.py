@@ -271,7 +271,7 @@ def _next_commands(folder: Path, target: str, sample: _Sample) -> list[str]:
     python = _program("python", sys.executable)
     install = "" if find_spec("pytest") else f"{pip(python=python)} pytest && "
     named = f" {target}" if target else ""
-    client = _client(is_skill=sample is _SKILL_SAMPLE)
+    client = _choose_client(is_skill=sample is _SKILL_SAMPLE)
     return [
         f"{enter}{promptkit} render{named} {sample.rendered}",
         f"{promptkit} {sample.test}{named}" if sample.test else f"{install}{python} -m pytest{named}",
@@ -292,7 +292,7 @@ def _program(name: str, program: str | None) -> str:
     return name if is_same else quoted(program)
 
 
-def _client(*, is_skill: bool) -> str:
+def _choose_client(*, is_skill: bool) -> str:
     """Return the first client on this machine that supports prompts or, with *is_skill*, skills."""
     candidates = (name for name in INSTALLABLE if is_skill or CLIENTS[name].has_prompts)
     installed = (name for name in candidates if ConfigurationFile(name).is_client_found)

@@ -12,7 +12,7 @@ from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace, RawDe
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
-from promptkit.cli.parsers import COMMANDS, WORDS
+from promptkit.cli.parsers import COMMANDS, POSITIONAL_USAGE
 from promptkit.compiler.configuration import (
     NO_FOLDER,
     NOT_MINE,
@@ -58,29 +58,29 @@ def parse(arguments: Sequence[str]) -> Namespace:
     if not arguments or arguments[0] == "help":
         arguments = [*(word for word in arguments[1:] if word != "help"), "--help"]
     if arguments[0] not in COMMANDS:
-        _report_invalid_command(arguments[0])
+        _exit_without_command(arguments[0])
     name, *words = arguments
     served = None  # the options of `serve` for the server that `install` adds
     if name in _TARGETS_LATER and "--" in words:
         at = words.index("--")
         words, served = words[:at], words[at + 1 :]
-    parser = _parser_of(name)
+    parser = _create_parser(name)
     parser.set_defaults(command=name, error=parser.error, ignore=frozenset(), elicit=None, target_note="")
     parser.set_defaults(servers=[])
     parser.set_defaults(typed_options={word.partition("=")[0] for word in words}, served=served)
     # Options can come between words. Given --, argparse would parse the words after it as options.
-    read = parser.parse_known_args if "--" in words else parser.parse_known_intermixed_args
-    options, unknown = read(words)
+    parse_words = parser.parse_known_args if "--" in words else parser.parse_known_intermixed_args
+    options, unknown = parse_words(words)
     if unknown:
         _report_unknown_word(parser, name, unknown[0])
     if name == "render":
-        _find_target(options)
+        _separate_target(options)
     elif name == "complete":
-        _find_typed(options)
+        _separate_typed_text(options)
     elif name == "batch":
         _check_batch(options)
     elif name in _TARGETS_LATER:
-        options.find_clients(options)
+        options.separate_clients(options)
     if name not in ("import", "new"):  # these two load no recipes
         _use_servers(options)
         options.has_targets = bool(options.targets)
@@ -106,13 +106,13 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
         LoadError: If no target is given or configured, and no default folder exists.
     """
     configuration = find_configuration(only_own=options.has_targets)
-    words = serve_words(configuration) if configuration.serve else []
+    words = serve_arguments(configuration) if configuration.serve else []
     if options.command == "serve" and words:
         typed_options = options.typed_options
         options = parse([*argv[:1], *words, *argv[1:]])
         options.typed_options = typed_options
     if not options.has_targets and options.command not in _TARGETS_LATER:
-        options.targets = _targets(options, configuration)
+        options.targets = _resolve_targets(options, configuration)
     if configuration.ignore:
         options.ignore = frozenset(map(rule_of, configuration.ignore))
     options.elicit = configuration.elicit
@@ -132,12 +132,12 @@ def configured_targets(options: Namespace) -> list[str]:
         LoadError: If no target is given or configured, and no default folder exists.
     """
     named: list[str] = options.targets
-    return named if options.has_targets else _targets(options, options.configuration)
+    return named if options.has_targets else _resolve_targets(options, options.configuration)
 
 
 def options_of(name: str) -> dict[str, Action]:
     """Return the options of a command, keyed by their names without the leading dashes."""
-    actions = _parser_of(name)._option_string_actions  # noqa: SLF001 (argparse has no public table of them)
+    actions = _create_parser(name)._option_string_actions  # noqa: SLF001 (argparse has no public table of them)
     return {
         option.removeprefix("--"): action
         for option, action in actions.items()
@@ -151,7 +151,7 @@ def limits_of(options: Namespace) -> Limits:
     return Limits(**{field: chosen[option.name.replace("-", "_")] for field, option in OPTIONS.items()})
 
 
-def program_parser() -> ArgumentParser:
+def create_program_parser() -> ArgumentParser:
     """Return a parser for all commands, with all of their options."""
     parser = ArgumentParser(
         prog="promptkit",
@@ -177,11 +177,11 @@ def is_argument(word: str) -> bool:
     return "=" in word and not is_uri(word)
 
 
-def _parser_of(name: str) -> ArgumentParser:
+def _create_parser(name: str) -> ArgumentParser:
     summary, add_options = COMMANDS[name]
     parser = ArgumentParser(
         prog=f"promptkit {name}",
-        usage=f"promptkit {name} [OPTION ...] {WORDS.get(name, '[TARGET ...]')}",
+        usage=f"promptkit {name} [OPTION ...] {POSITIONAL_USAGE.get(name, '[TARGET ...]')}",
         description=f"{summary[0].upper()}{summary[1:]}.",
         epilog=_EPILOG,
         formatter_class=RawDescriptionHelpFormatter,
@@ -201,9 +201,9 @@ def _report_unknown_word(parser: ArgumentParser, command: str, word: str) -> NoR
     parser.error(f"unknown option {option!r}; {hint}")
 
 
-def _report_invalid_command(word: str) -> NoReturn:
+def _exit_without_command(word: str) -> NoReturn:
     """Print the help, the version or an error, and exit, because the first word is not a command."""
-    parser = program_parser()
+    parser = create_program_parser()
     if word.startswith("-"):
         parser.parse_known_args([word])  # exits for --help and --version
         parser.error(f"unknown option {word!r}; write the options of a command after its name")
@@ -212,7 +212,7 @@ def _report_invalid_command(word: str) -> NoReturn:
     parser.error(f"unknown command {word!r}{hint}")
 
 
-def _find_target(options: Namespace) -> None:
+def _separate_target(options: Namespace) -> None:
     """Separate the target from the prompt's name, which comes last and is not ``KEY=VALUE``."""
     if is_argument(options.name):  # argparse parsed an argument as the name, and the name as the target
         words = [options.name, *options.arguments]
@@ -230,7 +230,7 @@ def _find_target(options: Namespace) -> None:
     options.target_note = f"{options.target!r} was parsed as TARGET; write arguments as KEY=VALUE"
 
 
-def _find_typed(options: Namespace) -> None:
+def _separate_typed_text(options: Namespace) -> None:
     """Separate the typed text from the other arguments, which have the form ``KEY=VALUE``."""
     words = [*(() if options.typed is None else (options.typed,)), *options.arguments]
     typed = [word for word in words if not is_argument(word)]
@@ -259,7 +259,7 @@ def _use_servers(options: Namespace) -> None:
     options.targets = [f"--server={server}" for server in options.servers]
 
 
-def _targets(options: Namespace, configuration: Configuration) -> list[str]:
+def _resolve_targets(options: Namespace, configuration: Configuration) -> list[str]:
     """Return the configured targets or, if there are none, the default folder; and all Markdown patterns."""
     patterns = (*configuration.markdown, *options.markdown)
     if configuration.targets:
@@ -273,7 +273,7 @@ def _targets(options: Namespace, configuration: Configuration) -> list[str]:
     return with_markdown([folder], patterns)
 
 
-def serve_words(configuration: Configuration) -> list[str]:
+def serve_arguments(configuration: Configuration) -> list[str]:
     """Return the configured options of `serve` as command-line arguments."""
     actions = options_of("serve")
     check_keys(configuration.serve, actions, configuration.file, "tool.promptkit.serve")
@@ -281,11 +281,11 @@ def serve_words(configuration: Configuration) -> list[str]:
     for name, value in configuration.serve.items():
         is_repeatable = isinstance(value, list) and isinstance(actions[name].default, list)
         for item in value if is_repeatable else [value]:
-            words += _words_for(actions[name], name, item, configuration.file)
+            words += _arguments_for(actions[name], name, item, configuration.file)
     return words
 
 
-def _words_for(action: Action, name: str, value: Any, file: str) -> list[str]:
+def _arguments_for(action: Action, name: str, value: Any, file: str) -> list[str]:
     """Return the command-line argument that sets an option, in a list; empty for a flag that is false."""
     where, is_flag = f"[tool.promptkit.serve] {name}", action.nargs == 0
     if action.nargs == "?" and value is True:

@@ -111,12 +111,12 @@ class Output(StringIO):
         """Print *data* as JSON, with escapes for invisible characters."""
         import json
 
-        def escaped(match: re.Match[str]) -> str:
+        def escape(match: re.Match[str]) -> str:
             return match[0] if escape_invisible(match[0]) == match[0] else json.dumps(match[0])[1:-1]
 
         is_unicode = self._encoding.lower().replace("-", "").startswith("utf")
         text = json.dumps(data, indent=2, ensure_ascii=not is_unicode)
-        print(re.sub("[^\n -~]+", escaped, text), file=self)
+        print(re.sub("[^\n -~]+", escape, text), file=self)
 
     def send(self) -> None:
         """
@@ -160,7 +160,7 @@ def width_of(stream: TextIO | FileIO) -> int:
     return max(columns or 80, _MIN_WIDTH)
 
 
-def console_on(stream: TextIO, width: int | None) -> "Console":
+def make_console(stream: TextIO, width: int | None) -> "Console":
     """
     Return a console that prints in colour if *stream* is a terminal.
 

@@ -28,7 +28,7 @@ from packaging.utils import canonicalize_name
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_diagnostics
 from promptkit.cli.loading import load_catalog, load_recipes, run_promptkit
-from promptkit.cli.options import serve_words
+from promptkit.cli.options import serve_arguments
 from promptkit.cli.output import Output
 from promptkit.cli.package_bundles import MAIN, Bundle, registry_name, server_entry
 from promptkit.cli.package_project import (
@@ -158,14 +158,14 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
     licenses = {path: reader.read(root, path) for path in _find_licenses(Folder(root), patterns)}
     readme = readme_text(metadata, _read_readme(root, metadata, reader), server)
     identity = _build_identity(metadata, root)
-    words = [*(f"--markdown={pattern}" for pattern in markdown), *serve_words(serve)]
+    words = [*(f"--markdown={pattern}" for pattern in markdown), *serve_arguments(serve)]
     texts = {"README.md": readme, "pyproject.toml": tomli_w.dumps(_build_project(identity))}
     name, wheel = _build_wheel(metadata, contents, licenses, texts, words)
     entry = server_entry(server, repository, metadata, catalog)
     text = json.dumps(entry, indent=2, ensure_ascii=False)
     served = {f"{part.path}/{path}": file.data for part in contents for path, file in part.files.items()}
     served |= {f"{part.root}pyproject.toml": texts["pyproject.toml"].encode() for part in contents}
-    bundle = Bundle(metadata, identity, catalog, served, _targets(contents), words)
+    bundle = Bundle(metadata, identity, catalog, served, _packaged_targets(contents), words)
     bundle_files = dict(_build_bundle_files(bundle, options, notes))
     _write(out, {name: wheel, "server.json": f"{text}\n".encode(), **bundle_files})
     paths = [str(Path(options.out, file)) for file in (name, "server.json")]
@@ -239,7 +239,7 @@ def _build_wheel(
     """
     module = _module_name(metadata.name, [part.folder.name for part in contents])
     served = f"{module}/served"
-    targets = _targets(contents)
+    targets = _packaged_targets(contents)
     texts = {
         **{f"{served}/{part.root}pyproject.toml": project_texts["pyproject.toml"] for part in contents},
         f"{module}/__init__.py": f'"""The prompts of {metadata.name}."""\n',
@@ -247,7 +247,7 @@ def _build_wheel(
             name=metadata.name, version=metadata.version, targets=targets, options=options
         ),
         "README.md": project_texts["README.md"],
-        "pyproject.toml": tomli_w.dumps(pyproject(metadata, module, [*licenses])),
+        "pyproject.toml": tomli_w.dumps(build_pyproject(metadata, module, [*licenses])),
     }
     with scratch_folder("promptkit-package-") as scratch:
         source, built = Folder(scratch, "source"), Folder(scratch, "built")
@@ -271,7 +271,7 @@ def _build_wheel(
         return name, built.read(name, _MAX_WHEEL)
 
 
-def _targets(contents: Iterable[Contents]) -> list[tuple[str, str]]:
+def _packaged_targets(contents: Iterable[Contents]) -> list[tuple[str, str]]:
     """Return the prefix of each packaged folder, in the form for a target, and its path in the package."""
     return [(f"{part.prefix}=" if part.prefix else "", part.path) for part in contents]
 
@@ -342,7 +342,7 @@ def _read_readme(root: Path, metadata: Metadata, reader: SourceReader) -> str | 
         raise PackageError(msg) from None
 
 
-def readme_text(metadata: Metadata, own: str | None, server: str) -> str:
+def readme_text(metadata: Metadata, readme: str | None, server: str) -> str:
     """
     Return the readme of a wheel, with the line that the registry uses to verify the owner of the package.
 
@@ -350,20 +350,20 @@ def readme_text(metadata: Metadata, own: str | None, server: str) -> str:
         metadata:
             The metadata of the package.
 
-        own:
-            The project's readme; None to generate one.
+        readme:
+            The text of the project's readme; None to generate one.
 
         server:
             The name of the server in the registry.
     """
-    text = _README.format(name=metadata.name, description=metadata.description) if own is None else own
+    text = _README.format(name=metadata.name, description=metadata.description) if readme is None else readme
     proof = f"mcp-name: {server}"
     if re.search(rf"{re.escape(proof)}(?![\w./-])", text):
         return text
     return f"{text.rstrip()}\n\n<!-- {proof} -->\n"
 
 
-def pyproject(metadata: Metadata, module: str, licenses: list[str]) -> Mapping[str, Any]:
+def build_pyproject(metadata: Metadata, module: str, licenses: list[str]) -> Mapping[str, Any]:
     """
     Return the content of the pyproject.toml from which the wheel is built.
 

@@ -113,7 +113,7 @@ def read_metadata(root: Path, options: Namespace) -> tuple[Metadata, list[str]]:
         notes.append(
             f"the dependencies in {file} are dynamic, and therefore omitted: add them with --require"
         )
-    metadata.name, metadata.version = _check_name(name), _normalize_version(version)
+    metadata.name, metadata.version = _validate_name(name), _normalize_version(version)
     metadata.description = " ".join((options.description or metadata.description).split())
     _check_text(metadata.description, "--description")
     metadata.requires_python = metadata.requires_python or ">=3.11"
@@ -166,7 +166,7 @@ def _check_text(value: Any, name: str) -> None:
         raise PackageError(msg)
 
 
-def _check_name(name: str) -> str:
+def _validate_name(name: str) -> str:
     try:
         canonicalize_name(name if name.isascii() else "", validate=True)
     except InvalidName:
@@ -440,11 +440,11 @@ def _find_imports(contents: Contents) -> dict[str, str]:
         for path, file in contents.files.items()
         # Agents run the scripts of skills, in their own environment.
         if path.endswith(".py") and not path.startswith(tuple(f"{skill}/" for skill in contents.skills))
-        for name in set(_top_names(file.data)) - known
+        for name in set(_imported_names(file.data)) - known
     }
 
 
-def _top_names(source: bytes) -> Iterator[str]:
+def _imported_names(source: bytes) -> Iterator[str]:
     try:
         with catch_warnings(action="ignore"):  # loading the recipes reports their warnings
             tree = ast.parse(source)

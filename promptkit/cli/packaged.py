@@ -55,13 +55,13 @@ def main(name: str, version: str, targets: Sequence[str], options: Sequence[str]
     command, arguments = (words[0], words[1:]) if words and words[0] in _COMMANDS else ("serve", words)
     markdown = [option for option in options if option.startswith("--markdown=")]
     if command == "install":
-        if not _lists_only(arguments) and is_temporary():
+        if not _only_prints(arguments) and is_temporary():
             say(
                 f"uvx runs {name} in a temporary environment, which a client cannot start later: run "
                 f"'uv tool install {name}' first, or add the command 'uvx {name}' to the client yourself"
             )
             return Exit.USAGE
-        return _run(command, *_install_words(name, [*targets, *markdown], arguments))
+        return _run(command, *_complete_install_arguments(name, [*targets, *markdown], arguments))
     if command == "render":  # only one target without a prefix can be positional
         return _run(command, *(f"--target={target}" for target in targets), *markdown, *arguments)
     return _run(command, *targets, *(options if command == "serve" else markdown), *arguments)
@@ -73,17 +73,17 @@ def _run(*words: str) -> int:
     return promptkit()
 
 
-def _install_words(name: str, targets: Sequence[str], words: Sequence[str]) -> list[str]:
+def _complete_install_arguments(name: str, targets: Sequence[str], words: Sequence[str]) -> list[str]:
     """Return the arguments of `install`, with the recipes after the clients, and ``--name`` if needed."""
-    if _lists_only(words):
+    if _only_prints(words):
         return [*words]
     at = words.index("--") if "--" in words else len(words)
-    named = (
+    name_option = (
         [] if any(word.partition("=")[0] in ("--name", "--skills") for word in words) else ["--name", name]
     )
-    return [*words[:at], *targets, *named, *words[at:]]
+    return [*words[:at], *targets, *name_option, *words[at:]]
 
 
-def _lists_only(words: Sequence[str]) -> bool:
+def _only_prints(words: Sequence[str]) -> bool:
     """Return whether `install` only prints help, a list or a usage error, and does not change a client."""
     return not words or not {"--list", "--help", "-h"}.isdisjoint(words)

@@ -25,7 +25,7 @@ from promptkit.cli.key_values import (
     add_known_arguments,
     read_arguments,
     read_typed_arguments,
-    redactor_of_words,
+    redactor_for_words,
 )
 from promptkit.cli.loading import (
     explain_absence,
@@ -109,7 +109,7 @@ class _Request:
                 return self._show_call(Call(catalog[name], self._read_arguments(catalog[name])))
             return self._show_call(Call(catalog.resource(name)[0], name))
         except ArgumentSyntaxError as error:
-            secrets = redactor_of_words(catalog[name].arguments, self._options.arguments)
+            secrets = redactor_for_words(catalog[name].arguments, self._options.arguments)
             return fail(secrets.redacted(str(error)), Exit.USAGE)
         except (UnknownPromptError, UnknownResourceError) as error:
             reject_target(self._options)
@@ -250,13 +250,15 @@ def _format_markdown(result: _Result, files: Mapping[int, Path]) -> str:
             The files to which media were written, keyed by the position of the message.
     """
     if isinstance(result, EmbeddedResource):
-        return _content(result, files.get(0))
+        return _format_content(result, files.get(0))
     # The positions in *files* do not count the system part.
     turns = enumerate(result.shown, len(result) - len(result.shown))
-    return "\n\n".join(f"## {turn.role}\n\n{_content(turn.content, files.get(i))}" for i, turn in turns)
+    return "\n\n".join(
+        f"## {turn.role}\n\n{_format_content(turn.content, files.get(i))}" for i, turn in turns
+    )
 
 
-def _content(content: Content, file: Path | None) -> str:
+def _format_content(content: Content, file: Path | None) -> str:
     if isinstance(content, EmbeddedResource) and content.text is not None:
         return f"`{content.uri}`\n\n{code_block(content.text)}"
     if isinstance(content, Media | EmbeddedResource):

@@ -63,12 +63,12 @@ class Repository:
             raise RevisionError(msg) from None
         self.root = Path(os.path.realpath(top))
 
-    def path(self, file: str) -> str:
+    def relative_path(self, file: str) -> str:
         """Return the path of *file* relative to the root of the repository; if it is outside, unchanged."""
         path = Path(file)
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else file
 
-    def find_ends(self, revisions: str) -> tuple[str, str | None]:
+    def resolve_range(self, revisions: str) -> tuple[str, str | None]:
         """
         Return the old and the new revision of a comparison; the new one is None for the working tree.
 

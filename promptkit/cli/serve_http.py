@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from promptkit.transports.auth.authorizer import Authorizer
 
 
-def metrics_of(options: Namespace) -> "Metrics | None":
+def create_metrics(options: Namespace) -> "Metrics | None":
     """Return Prometheus metrics if ``--metrics`` is given. Call this before recipes can define metrics."""
     if not options.metrics:
         return None
@@ -53,7 +53,7 @@ def metrics_of(options: Namespace) -> "Metrics | None":
     return Metrics(options.workers)
 
 
-def _telemetry_of(options: Namespace) -> "Telemetry | None":
+def _create_telemetry(options: Namespace) -> "Telemetry | None":
     """Return an observer that reports requests to OpenTelemetry; None if ``--otel`` is not given."""
     if not options.otel:
         return None
@@ -113,7 +113,7 @@ def application_factory(
         own_key=None if keys else own_key(options.targets),  # shared by all workers
         changes=options.watch and reloader.watches,
         audit=options.audit,
-        telemetry=_telemetry_of(options),
+        telemetry=_create_telemetry(options),
         metrics=options.metrics,
         count_invalid=lambda: reloader.invalid,
         page_size=options.page_size,
@@ -121,7 +121,7 @@ def application_factory(
         skills_as=options.skills_as,
         body_limit=options.max_body or BODY_BYTES,
         limits=limits_of(options),
-        authorizer=_authorizer(options, listeners),
+        authorizer=_create_authorizer(options, listeners),
         scopes=options.scopes or frozenset(),
     )
     if options.audit is not None:
@@ -132,7 +132,7 @@ def application_factory(
     return partial(LoggedApplication, catalog, settings)
 
 
-def _authorizer(options: Namespace, listeners: Sequence[Listener]) -> "Authorizer | None":
+def _create_authorizer(options: Namespace, listeners: Sequence[Listener]) -> "Authorizer | None":
     """Return the authorizer; None if no tokens are required. Raises ValueError for invalid settings."""
     if not _requires_tokens(options):
         return None
@@ -173,7 +173,7 @@ def run(options: Namespace) -> int:
         for listener in listeners:
             cleanup.callback(listener.close)
         _close_on_signal(cleanup)
-        options.metrics = metrics_of(options)
+        options.metrics = create_metrics(options)
         if options.metrics is not None:
             cleanup.callback(options.metrics.remove)
         return _serve(options, listeners, cleanup)

@@ -17,7 +17,7 @@ import pytest
 from promptkit.cli import main
 from promptkit.cli.package import _write
 from promptkit.cli.package_bundles import registry_name
-from promptkit.cli.package_project import PackageError, SourceReader, _top_names
+from promptkit.cli.package_project import PackageError, SourceReader, _imported_names
 from promptkit.files.folder import Folder
 
 pytestmark = [
@@ -290,7 +290,7 @@ class TestOddFiles:
     )
     def test_unparsable_source(self, source):
         """A file that cannot be parsed adds no requirements."""
-        assert list(_top_names(source)) == []
+        assert list(_imported_names(source)) == []
 
     def test_source_with_warnings(self, acme, package):
         """Python's warnings about a file are not printed, and names of any length are looked up."""

@@ -101,7 +101,7 @@ def test_shallow_clone(revisions, repository, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "shallow")
 
     with pytest.raises(RevisionError) as error:
-        files_at(Repository().find_ends(revisions)[0])
+        files_at(Repository().resolve_range(revisions)[0])
     assert str(error.value) == (
         "unknown revision 'HEAD~1': this clone is shallow and lacks older commits: "
         "run git fetch --unshallow, or set fetch-depth: 0 for actions/checkout"
