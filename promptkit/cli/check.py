@@ -170,7 +170,7 @@ _RENDERING_ERRORS: Final = (
 )
 
 
-def _without_failing(items: Iterable[Item], diagnostics: Iterable[Diagnostic]) -> list[Item]:
+def _exclude_failing(items: Iterable[Item], diagnostics: Iterable[Diagnostic]) -> list[Item]:
     """Return the items, except those with an error that makes their rendering fail."""
     failing = {diagnostic.owner for diagnostic in diagnostics if diagnostic.rule in _RENDERING_ERRORS}
     return [item for item in items if owner_of(item) not in failing]
@@ -178,8 +178,8 @@ def _without_failing(items: Iterable[Item], diagnostics: Iterable[Diagnostic]) -
 
 def _format_summary(catalog: Catalog, tools: Sequence[str] | None) -> str:
     kinds: dict[str, Sequence[object]] = {
-        "prompt": _without_failing(catalog.prompts, catalog.diagnostics),
-        "resource": _without_failing(catalog.resources, catalog.diagnostics),
+        "prompt": _exclude_failing(catalog.prompts, catalog.diagnostics),
+        "resource": _exclude_failing(catalog.resources, catalog.diagnostics),
         "skill": catalog.skills,
         "tool": tools or (),
     }

@@ -126,7 +126,7 @@ def _run_on_servers(options: Namespace, output: Output) -> int:
     return _report(options, output, sides, since, str)
 
 
-class _Texts(Struct):
+class _RecordedTexts(Struct):
     """The text of each case in a file with a server's answer, keyed by prompt and then by case."""
 
     texts: dict[str, dict[str, str]] = {}
@@ -170,7 +170,7 @@ def _read_answer(path: str) -> Answer:
     """Return the answer of a server, as recorded in a file."""
     try:
         data: Any = msgspec.json.decode(read_named_file(path, _MAX_FILE_BYTES))
-        texts = msgspec.convert(data, _Texts).texts
+        texts = msgspec.convert(data, _RecordedTexts).texts
         listing = parse_listing(data)
     except OSError as error:
         raise LoadError(path, error.strerror or str(error)) from None

@@ -369,7 +369,7 @@ def build_answer(catalog: Catalog, calls: Calls | None = None, *, by_cases: bool
 
 
 def key_of(item: "Item | CompiledSkill") -> str:
-    """Return the kind of an item with the name of a prompt, or the URI of a resource or a skill."""
+    """Return the kind and name of a prompt, such as ``prompt 'review'``, or the kind and URI of others."""
     if isinstance(item, CompiledPrompt):
         return f"prompt {item.name!r}"
     if not isinstance(item, CompiledResource):

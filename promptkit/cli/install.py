@@ -86,14 +86,14 @@ def _change_servers(options: Namespace, configurations: list[ConfigurationFile],
     name = None if options.all else _server_name(options)
     # Errors are reported before the first change.
     servers = [_server_factory(options, configuration, name) for configuration in configurations]
-    prompts = _prompt_names(options, configurations)
+    prompts = _load_prompt_names(options, configurations)
     code, has_servers = Exit.OK, False
     for configuration, server in zip(configurations, servers, strict=True):
         try:
             for entry_name in _find_our_servers(configuration, options.url) if name is None else [name]:
                 _check_project(options, configuration, entry_name)
                 change = plan_change(configuration, entry_name, server, options.url)
-                _apply(change, prompts, options, output)
+                _apply_change(change, prompts, options, output)
                 has_servers = True
         except FileEditError as error:
             _print_edit_error(configuration, error, server)
@@ -103,7 +103,7 @@ def _change_servers(options: Namespace, configurations: list[ConfigurationFile],
     return code
 
 
-def _prompt_names(options: Namespace, configurations: Sequence[ConfigurationFile]) -> Collection[str]:
+def _load_prompt_names(options: Namespace, configurations: Sequence[ConfigurationFile]) -> Collection[str]:
     """Return the names of the prompts if any client might hide some of them; none if loading them fails."""
     may_hide = any(get_client(configuration.client).hides_prompts for configuration in configurations)
     if options.command == "uninstall" or options.url is not None or not may_hide:
@@ -163,6 +163,7 @@ def _check_project(options: Namespace, configuration: ConfigurationFile, name: s
 
 
 def _server_factory(options: Namespace, configuration: ConfigurationFile, name: str | None) -> _ServerFactory:
+    """Return the function that creates the server to add; None if the server must be removed."""
     if options.command == "uninstall" or name is None:
         return None
     if options.url is None:
@@ -204,7 +205,7 @@ def _choose_options(
     server: InstalledServer,
     configuration: ConfigurationFile,
     options: Sequence[str] | None,
-    skills: bool,  # noqa: FBT001 (bound by partial)
+    serves_skills: bool,  # noqa: FBT001 (bound by partial)
     entry: Any,
 ) -> InstalledServer:
     """
@@ -220,7 +221,7 @@ def _choose_options(
         options:
             The given options; None to keep the options of the current entry.
 
-        skills:
+        serves_skills:
             Whether there are skills in the targets.
 
         entry:
@@ -231,7 +232,7 @@ def _choose_options(
     has_prompts = get_client(configuration.client).has_prompts
     added = [] if has_prompts or not _TOOLS.isdisjoint(chosen) else ["--tools"]
     is_chosen = any(option.startswith("--skills-as") for option in chosen)
-    if skills and not configuration.settings.skills and not is_chosen:
+    if serves_skills and not configuration.settings.skills and not is_chosen:
         added.append(f"--skills-as={'tools,prompts' if has_prompts else 'tools'}")
     return replace(server, command=(*server.command, *chosen, *added))
 
@@ -255,7 +256,7 @@ def _print_edit_error(configuration: ConfigurationFile, error: FileEditError, se
         print_text(f"the file was not changed; you can add this yourself:\n\n{text}")
 
 
-def _apply(change: EntryChange, prompts: Collection[str], options: Namespace, output: Output) -> None:
+def _apply_change(change: EntryChange, prompts: Collection[str], options: Namespace, output: Output) -> None:
     """Make a change if it is needed, and print it; with ``--dry-run``, only print it."""
     client = get_client(change.file.client)
     is_done = not options.dry_run

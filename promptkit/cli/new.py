@@ -267,8 +267,8 @@ def _next_commands(folder: Path, target: str, sample: _Sample) -> list[str]:
     the written configuration names it.
     """
     enter = "" if folder.resolve() == Path.cwd() else f"cd {quoted_path(str(folder))} && "
-    promptkit = _program("promptkit", shutil.which("promptkit", path=sysconfig.get_path("scripts")))
-    python = _program("python", sys.executable)
+    promptkit = _format_program("promptkit", shutil.which("promptkit", path=sysconfig.get_path("scripts")))
+    python = _format_program("python", sys.executable)
     install = "" if find_spec("pytest") else f"{pip(python=python)} pytest && "
     named = f" {target}" if target else ""
     client = _choose_client(is_skill=sample is _SKILL_SAMPLE)
@@ -279,14 +279,14 @@ def _next_commands(folder: Path, target: str, sample: _Sample) -> list[str]:
     ]
 
 
-def _program(name: str, program: str | None) -> str:
+def _format_program(name: str, program: str | None) -> str:
     """
     Return the words that start a program of this environment in a shell.
 
     If *program* is None, the words start the module *name* with Python.
     """
     if program is None:
-        return f"{_program('python', sys.executable)} -m {name}"
+        return f"{_format_program('python', sys.executable)} -m {name}"
     in_shell = shutil.which(name)
     is_same = in_shell is not None and Path(in_shell).parent == Path(sysconfig.get_path("scripts"))
     return name if is_same else quoted(program)

@@ -260,7 +260,7 @@ def _use_servers(options: Namespace) -> None:
 
 
 def _resolve_targets(options: Namespace, configuration: Configuration) -> list[str]:
-    """Return the configured targets or, if there are none, the default folder; and all Markdown patterns."""
+    """Return the configured targets or, without any, the default folder; with all Markdown patterns."""
     patterns = (*configuration.markdown, *options.markdown)
     if configuration.targets:
         options.target_note = f"it is configured in {configuration.file}"

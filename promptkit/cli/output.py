@@ -125,7 +125,7 @@ class Output(StringIO):
         Raises:
             OutputError: If standard output cannot be written to.
         """
-        data = self._text().encode(self._encoding, "backslashreplace")
+        data = self._escaped_text().encode(self._encoding, "backslashreplace")
         self.seek(0)
         self.truncate()
         try:
@@ -139,7 +139,7 @@ class Output(StringIO):
         except OSError as error:
             raise OutputError(error.strerror or str(error)) from error
 
-    def _text(self) -> str:
+    def _escaped_text(self) -> str:
         text = self.getvalue()
         if not is_in_workflow() or self._is_file():
             return text

@@ -30,7 +30,7 @@ from promptkit.cli.diagnostics import counted, fail, print_diagnostics
 from promptkit.cli.loading import load_catalog, load_recipes, run_promptkit
 from promptkit.cli.options import serve_arguments
 from promptkit.cli.output import Output
-from promptkit.cli.package_bundles import MAIN, Bundle, registry_name, server_entry
+from promptkit.cli.package_bundles import MAIN, Bundle, registry_identity, server_entry
 from promptkit.cli.package_project import (
     Contents,
     Metadata,
@@ -135,7 +135,7 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
         raise PackageError(msg)
     root = folder if is_project(str(folder)) else Path(project_root(folder))
     metadata, notes = read_metadata(root, options)
-    server, repository = registry_name(options.server_name, metadata.name, root)
+    server, repository = registry_identity(options.server_name, metadata.name, root)
     catalog = load_catalog(options.targets)
     print_diagnostics(catalog.diagnostics, output)
     if not catalog.healthy:
@@ -159,7 +159,7 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
     readme = readme_text(metadata, _read_readme(root, metadata, reader), server)
     identity = _build_identity(metadata, root)
     words = [*(f"--markdown={pattern}" for pattern in markdown), *serve_arguments(serve)]
-    texts = {"README.md": readme, "pyproject.toml": tomli_w.dumps(_build_project(identity))}
+    texts = {"README.md": readme, "pyproject.toml": tomli_w.dumps(_build_recipes_pyproject(identity))}
     name, wheel = _build_wheel(metadata, contents, licenses, texts, words)
     entry = server_entry(server, repository, metadata, catalog)
     text = json.dumps(entry, indent=2, ensure_ascii=False)
@@ -286,7 +286,7 @@ def _build_identity(metadata: Metadata, root: Path) -> ServerInfo:
     return structs.replace(identity, version=metadata.version)
 
 
-def _build_project(identity: ServerInfo) -> Mapping[str, Any]:
+def _build_recipes_pyproject(identity: ServerInfo) -> Mapping[str, Any]:
     """
     Return the content of the pyproject.toml next to the packaged recipes, which is their server's identity.
 

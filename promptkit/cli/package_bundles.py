@@ -223,7 +223,7 @@ def _json(value: Any) -> bytes:
     return f"{json.dumps(value, indent=2, ensure_ascii=False)}\n".encode()
 
 
-def registry_name(requested: str | None, package: str, root: Path) -> tuple[str, str | None]:
+def registry_identity(requested: str | None, package: str, root: Path) -> tuple[str, str | None]:
     """
     Return the name of a server in the registry, and the URL of its source repository, if known.
 
@@ -240,7 +240,7 @@ def registry_name(requested: str | None, package: str, root: Path) -> tuple[str,
     Raises:
         PackageError: If the name is invalid.
     """
-    match = re.fullmatch(_GITHUB, _remote(root), re.IGNORECASE)
+    match = re.fullmatch(_GITHUB, _remote_url(root), re.IGNORECASE)
     name = requested or (f"io.github.{match[1]}/{match[2]}" if match else f"local/{package}")
     if len(name) > _MAX_NAME or not re.fullmatch(_NAME, name):
         msg = (
@@ -251,7 +251,7 @@ def registry_name(requested: str | None, package: str, root: Path) -> tuple[str,
     return name, f"https://github.com/{match[1]}/{match[2]}" if match else None
 
 
-def _remote(root: Path) -> str:
+def _remote_url(root: Path) -> str:
     """Return the URL of git's remote ``origin``; ``""`` if there is none."""
     try:
         return Repository(str(root)).run_git("remote", "get-url", "origin")

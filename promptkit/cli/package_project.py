@@ -191,7 +191,7 @@ def _normalize_version(text: str) -> str:
 
 
 def _add_promptkit(requirements: Iterable[str]) -> list[str]:
-    """Add promptkit to the requirements; if they do not name it, with its current version as the minimum."""
+    """Return the requirements with promptkit; if they do not name it, its current version is the minimum."""
     requirements, names = list(dict.fromkeys(requirements)), set[str]()
     for text in requirements:
         try:

@@ -174,7 +174,7 @@ class _Request:
         """Print the result in the chosen format, after writing its media to files if requested."""
         try:
             files = self._write_media(call.item.name, result)
-            self._print_form(call, result, files)
+            self._print_in_format(call, result, files)
         except OSError as error:
             file = error.filename or self._options.out
             return fail(f"cannot write to {file!r}: {error.strerror}", Exit.USAGE)
@@ -189,7 +189,7 @@ class _Request:
             return fail(call.redactor.redacted(reason), Exit.FAILED)
         return Exit.OK
 
-    def _print_form(self, call: Call, result: _Result, files: Mapping[int, Path]) -> None:
+    def _print_in_format(self, call: Call, result: _Result, files: Mapping[int, Path]) -> None:
         form, redactor, lossy = self._options.format, call.redactor, self._options.lossy
         if self._options.typed is not None:
             self._output.print_content(redactor.redacted(_user_text(result, lossy=lossy)))
@@ -361,7 +361,7 @@ def _write_media(contents: Iterable[Content], folder: Path, name: str) -> Mappin
         data = content.data if isinstance(content, Media) else content.blob
         if data is not None:
             output_folder.create()
-            file = folder / f"{name}-{len(written) + 1}{_suffix(content.mime_type or '')}"
+            file = folder / f"{name}-{len(written) + 1}{_suffix_for(content.mime_type or '')}"
             try:
                 output_folder.write(file.name, data)
             except OSError as error:
@@ -370,7 +370,7 @@ def _write_media(contents: Iterable[Content], folder: Path, name: str) -> Mappin
     return written
 
 
-def _suffix(mime_type: str) -> str:
+def _suffix_for(mime_type: str) -> str:
     from mimetypes import guess_extension
 
     import filetype  # type: ignore[import-untyped]

@@ -120,7 +120,7 @@ class Repository:
             "or set fetch-depth: 0 for actions/checkout"
         )
 
-    def write(self, commit: str, folder: Path) -> None:
+    def write_commit(self, commit: str, folder: Path) -> None:
         """
         Write the files of *commit* into *folder*, as they were committed, without running filters.
 
@@ -204,7 +204,7 @@ def checkout(
         copy_root = Path(os.path.realpath(scratch)) / (repository.root.name or "root")
         root = repository.root
         moved = [_move_target(target, root, copy_root) for target in targets]
-        repository.write(commit, copy_root)
+        repository.write_commit(commit, copy_root)
         folder = copy_root / (current.relative_to(root) if current.is_relative_to(root) else "")
         try:
             # Messages show the root of the repository instead of the root of the copy.

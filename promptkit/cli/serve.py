@@ -210,23 +210,23 @@ def _create_observers(options: Namespace) -> list[Observer]:
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of `serve` to a parser."""
     add_positional_targets(parser)
-    _add_recipes(parser)
-    _add_identity(parser)
+    _add_recipe_options(parser)
+    _add_identity_options(parser)
     http = parser.add_argument_group(
         "HTTP", "Serve over HTTP instead of standard input and output. This needs the extra http."
     )
-    _add_http(http)
+    _add_http_options(http)
     authorization = parser.add_argument_group("authorization", "Who can use the server over HTTP.")
-    _add_authorization(authorization)
-    _add_observability(parser)
-    _add_process(parser)
-    _add_limits(parser)
+    _add_authorization_options(authorization)
+    _add_observability_options(parser)
+    _add_process_options(parser)
+    _add_limit_options(parser)
     actions = [*http._group_actions, *authorization._group_actions]  # noqa: SLF001 (argparse offers no other way)
     need_http = {option for action in actions for option in action.option_strings}
     parser.set_defaults(http_options=frozenset({*need_http, "--access-log", "--metrics"}))
 
 
-def _add_recipes(parser: ArgumentParser) -> None:
+def _add_recipe_options(parser: ArgumentParser) -> None:
     recipes = parser.add_argument_group("recipes")
     add_markdown_option(recipes)
     add = recipes.add_argument
@@ -238,7 +238,7 @@ def _add_recipes(parser: ArgumentParser) -> None:
     add("--workspace", type=_parse_folder, metavar="DIR", help=workspace)
 
 
-def _add_identity(parser: ArgumentParser) -> None:
+def _add_identity_options(parser: ArgumentParser) -> None:
     add = parser.add_argument_group("what clients see").add_argument
     name = "name of the server (default: the one in [project] of pyproject.toml)"
     add("--name", type=_parse_server_name, help=name)
@@ -256,7 +256,7 @@ def _add_identity(parser: ArgumentParser) -> None:
     add("--page-size", type=parse_whole_number, default=PAGE_SIZE, metavar="NUMBER", help=size)
 
 
-def _add_http(group: "_ArgumentGroup") -> None:
+def _add_http_options(group: "_ArgumentGroup") -> None:
     add = group.add_argument
     address = (
         "listen on this address (default: 127.0.0.1 and the port in the variable PORT, or 8000); port 0 "
@@ -297,7 +297,7 @@ def _add_http(group: "_ArgumentGroup") -> None:
     )
 
 
-def _add_authorization(group: "_ArgumentGroup") -> None:
+def _add_authorization_options(group: "_ArgumentGroup") -> None:
     add = group.add_argument
     add("--issuer", metavar="URL", help="accept JSON Web Tokens from this issuer; needs --public-url")
     add("--token-file", metavar="FILE", help="accept the tokens in FILE: NAME TOKEN [SCOPE ...] on each line")
@@ -314,7 +314,7 @@ def _add_authorization(group: "_ArgumentGroup") -> None:
     )
 
 
-def _add_observability(parser: ArgumentParser) -> None:
+def _add_observability_options(parser: ArgumentParser) -> None:
     add = parser.add_argument_group("logs and metrics").add_argument
     audit = "append a line of JSON to FILE for each request, without the values of arguments"
     add("--audit", metavar="FILE", help=audit)
@@ -329,7 +329,7 @@ def _add_observability(parser: ArgumentParser) -> None:
     add("--otel", action="store_true", help="report each request to OpenTelemetry (needs the extra otel)")
 
 
-def _add_process(parser: ArgumentParser) -> None:
+def _add_process_options(parser: ArgumentParser) -> None:
     add = parser.add_argument_group("process").add_argument
     grace = (
         f"time that running prompts have to finish at shutdown (default: {GRACE_S:g}; {HTTP_GRACE_S:g} over "
@@ -340,7 +340,7 @@ def _add_process(parser: ArgumentParser) -> None:
     add("--no-guard", dest="guard", action="store_false", help=guard)
 
 
-def _add_limits(parser: ArgumentParser) -> None:
+def _add_limit_options(parser: ArgumentParser) -> None:
     about = "A request that exceeds a limit gets an error. Later requests are still served."
     group = parser.add_argument_group("limits", about)
     for field, option in OPTIONS.items():

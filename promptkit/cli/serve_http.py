@@ -182,13 +182,13 @@ def run(options: Namespace) -> int:
 def _close_on_signal(cleanup: ExitStack) -> None:
     """Clean up if a signal terminates the process before a worker or the supervisor handles signals."""
 
-    def end(number: int, _frame: FrameType | None) -> None:
+    def handle_signal(number: int, _frame: FrameType | None) -> None:
         cleanup.close()
         die_of(number)
 
     for name in ("SIGTERM", "SIGHUP"):  # SIGINT raises KeyboardInterrupt
         if hasattr(signal, name):
-            signal.signal(getattr(signal, name), end)
+            signal.signal(getattr(signal, name), handle_signal)
 
 
 def _usage_errors(options: Namespace) -> Iterator[str]:

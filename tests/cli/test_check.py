@@ -610,7 +610,7 @@ def explain(text: str, depth: Literal["short", "long"]):
 
         assert code == 1
         (diagnostic,) = report["diagnostics"]
-        assert "depth='long', more than 50" in diagnostic["message"]
+        assert "depth='long', which is more than 50" in diagnostic["message"]
 
     @pytest.mark.parametrize("number", ["0", "-1", "many", "1.5"])
     def test_invalid_max_tokens(self, recipes, folder, capsys, number):

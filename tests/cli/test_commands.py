@@ -532,7 +532,7 @@ class TestRender:
         assert run("render", "half") == (0, "[user]\na\\ud800b\n", "")
         code, out, err = run("render", "half", "--json")
         assert (code, out) == (1, "")
-        assert err.startswith("promptkit: prompt 'half' has text that cannot be sent: ")
+        assert err.startswith("promptkit: prompt 'half' contains text that cannot be sent: ")
 
     def test_escaped_at_sign(self, project, run):
         """``key=@@name`` sends ``@name``."""

@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 from promptkit import compiler
 from promptkit.cli import main
 from promptkit.cli.package import _module_name
-from promptkit.cli.package_bundles import registry_name, server_entry
+from promptkit.cli.package_bundles import registry_identity, server_entry
 from promptkit.cli.package_project import Metadata, PackageError
 from promptkit.errors.distribution import install_command
 from promptkit.language.media import Icon
@@ -379,7 +379,7 @@ class TestRegistry:
         add_remote(url)
 
         expected = "io.github.acme/prompts", "https://github.com/acme/prompts"
-        assert registry_name(None, "acme", tmp_path) == expected
+        assert registry_identity(None, "acme", tmp_path) == expected
 
     @pytest.mark.parametrize(
         "url",
@@ -396,13 +396,13 @@ class TestRegistry:
         monkeypatch.chdir(tmp_path)
         add_remote(url)
 
-        assert registry_name(None, "acme", tmp_path) == ("local/acme", None)
+        assert registry_identity(None, "acme", tmp_path) == ("local/acme", None)
 
     @pytest.mark.parametrize("name", ["acme", "a/b/c", "a b/c", "a_b/c", "/c", f"a/{'b' * 200}"])
     def test_invalid_server_names(self, name, tmp_path):
         """An invalid server name is an error."""
         with pytest.raises(PackageError) as error:
-            registry_name(name, "acme", tmp_path)
+            registry_identity(name, "acme", tmp_path)
         assert str(error.value) == (
             f"{name!r} is not a registry name: use NAMESPACE/NAME with at most 200 characters, as in "
             "--server-name io.github.acme/prompts"
@@ -573,8 +573,8 @@ class TestErrors:
             2,
             "",
             (
-                f"promptkit: cannot package {' '.join(targets)!r}: specify one folder, or several with a "
-                "prefix each, as in review=team/prompts\n"
+                f"promptkit: cannot package {' '.join(targets)!r}: specify one folder, or several folders "
+                "that each have a prefix, as in review=team/prompts\n"
             ),
         )
 

@@ -16,7 +16,7 @@ import pytest
 
 from promptkit.cli import main
 from promptkit.cli.package import _write
-from promptkit.cli.package_bundles import registry_name
+from promptkit.cli.package_bundles import registry_identity
 from promptkit.cli.package_project import PackageError, SourceReader, _imported_names
 from promptkit.files.folder import Folder
 
@@ -145,7 +145,7 @@ class TestOutput:
     def test_output_into_the_recipes(self, acme, package_error):
         """The recipes' folder is rejected, because the next wheel would contain this one."""
         assert package_error("--out", "prompts") == (
-            "--out is the folder of the recipes, so the next package would contain this one: choose another"
+            "--out is the folder of the recipes, so the next package would contain this one: change --out"
         )
 
     def test_absolute_output_folder(self, acme, package, tmp_path):
@@ -477,7 +477,7 @@ class TestProjectFiles:
             ("LICENSES/*", "it is a link"),
             (
                 "**/LICENSE",
-                "[project] license-files: '**/LICENSE' has a wildcard in its folder: write the name of",
+                "[project] license-files: '**/LICENSE' has a wildcard in its folder: write the full name of",
             ),
         ],
     )
@@ -557,7 +557,7 @@ class TestGit:
         with open(".git/config", "a", encoding="utf-8") as file:
             file.write("[include]\npath = ../pipe\n")
 
-        assert registry_name(None, "acme", acme) == ("local/acme", None)
+        assert registry_identity(None, "acme", acme) == ("local/acme", None)
 
 
 class TestEnvironment:

@@ -202,7 +202,7 @@ class TestCommands:
     @pytest.mark.parametrize(
         ("words", "reason"),
         [
-            (["ops=ops/prompts", "ops-review"], "a target with a prefix as --target ops=ops/prompts"),
+            (["ops=ops/prompts", "ops-review"], "a target with a prefix, write --target ops=ops/prompts"),
             (["--target", "ops=ops/prompts", "ops", "ops-review"], "unexpected argument 'ops'"),
         ],
     )

@@ -226,7 +226,10 @@ class TestTwoRevisions:
         assert code == 0
         assert "[-Review-]{+Please review+} this python." in out
         assert out.endswith("1 rendering changed since v1, up to topic\n")
-        assert err == "promptkit: rendering the cases of v1 and topic: this runs the code of that revision\n"
+        assert (
+            err
+            == "promptkit: rendering the cases at v1 and topic: this runs the code that was committed there\n"
+        )
 
     @pytest.mark.parametrize(
         ("revisions", "message"),

@@ -153,4 +153,4 @@ def test_deeply_nested_path(repository):
     git(repository, "update-index", "--add", "--cacheinfo", f"100644,{blob},{'a/' * 1500}a")
     commit_hash = git(repository, "commit-tree", git(repository, "write-tree"), "-m", "Deep")
 
-    assert error_at(commit_hash).endswith(" is nested in 1,500 folders, and at most 200 are supported")
+    assert error_at(commit_hash).endswith(" is nested in 1,500 folders, but at most 200 are supported")

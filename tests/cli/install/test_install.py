@@ -292,7 +292,7 @@ def test_client_without_project_configuration(name, project, promptkit, capsys):
         ),
         (
             ["install", "zed", "--url", "localhost:80"],
-            "argument --url: 'localhost:80' is not a URL: write it as in ",
+            "argument --url: 'localhost:80' is not an HTTP URL: write it as in ",
         ),
         (["install", "cursor", "--token-env", "TOKEN"], "--token-env is for a server over HTTP: add --url"),
         (
