@@ -88,7 +88,7 @@ class TestOutcomes:
         assert summary.read_text() == (
             "# Before\n## Prompts\n\n` 1 breaking change since HEAD `\n\n"
             "- **breaking**: ` prompt 'review': argument 'language' no longer accepts all values "
-            "that it accepted `\n\n"
+            "that it accepted before `\n\n"
             "  ```diff\n  -Literal['python', 'rust']\n  +Literal['python']\n  ```\n"
         )
 
