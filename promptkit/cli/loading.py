@@ -184,8 +184,10 @@ def reject_target(options: Namespace) -> None:
     path, item = split_target(options.name)
     is_url = item.startswith("//")
     if not (options.has_targets or is_url) and os.path.exists(path):  # noqa: PTH110 (it can be any text)
-        example = f"promptkit {options.command} {options.name} NAME"
-        options.error(f"{options.name!r} is a target: name a prompt in it, as in: {example}")
+        options.error(
+            f"{options.name!r} is a target: name a prompt in it, as in: promptkit {options.command} "
+            f"{options.name} NAME"
+        )
 
 
 def format_unknown(error: UnknownPromptError | UnknownResourceError, options: Namespace) -> str:
