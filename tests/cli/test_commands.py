@@ -571,7 +571,8 @@ class TestRender:
         (tmp_path / "recipes" / "files.py").write_text(FILES)
         argument = suggestion.partition("=")[0]
 
-        message = f"{argument!r} is the name of a file, not its content: put @ before it, as in {suggestion}"
+        reason = f"the value of {argument!r} is the name of a file, not its content"
+        message = f"{reason}: put @ before it, as in {suggestion}"
         code, out, err = run("render", "recipes", *words.split())
 
         assert (code, out, err.splitlines()[-1]) == (2, "", f"promptkit: {message}")
@@ -603,7 +604,7 @@ class TestRender:
         (tmp_path / "recipes" / "files.py").write_text(FILES)
         (tmp_path / "hunter2.pem").touch()
 
-        message = "'key' is the name of a file, not its content: put @ before it"
+        message = "the value of 'key' is the name of a file, not its content: put @ before it"
         code, _, err = run("render", "recipes", "hides", "key=hunter2.pem")
 
         assert (code, err.splitlines()[-1]) == (2, f"promptkit: {message}")

@@ -456,7 +456,7 @@ class TestProjectFiles:
         (acme / "README.md").write_bytes(b"\xff")
         project('readme = "README.md"')
 
-        assert package_error() == "[project] readme 'README.md' is not UTF-8"
+        assert package_error() == "[project] readme 'README.md' is not encoded in UTF-8"
 
     @pytest.mark.parametrize("path", [".github/README.md", "docs/README.md"])
     def test_readme_in_another_folder(self, path, acme, package, project):

@@ -205,7 +205,9 @@ class TestTokens:
         assert code == 0
         assert read_normalized(config_path(name)) == golden(name, "token")
         title = CLIENTS[name].title
-        assert out.endswith(f"    {title} sends the token in TEAM_TOKEN: set it where you start {title}\n")
+        assert out.endswith(
+            f"    {title} sends the token in the variable TEAM_TOKEN: set it where you start {title}\n"
+        )
 
     def test_later_installs_keep_the_token(self, name, project, promptkit):
         """The variable stays if the option is omitted, and changes if it is given."""
@@ -551,8 +553,8 @@ class TestOtherProjects:
 
         assert (code, out) == (1, "")
         assert err == (
-            f"promptkit: {config_path('cursor')}: its server 'team-prompts' serves {project / 'prompts'} of "
-            "another project: choose another name with --name\n"
+            f"promptkit: {config_path('cursor')}: its server 'team-prompts' serves {project / 'prompts'}, "
+            "which belongs to another project: choose another name with --name\n"
         )
         assert config_path("cursor").read_text() == before
 
