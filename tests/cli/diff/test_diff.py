@@ -236,7 +236,10 @@ class TestTwoRevisions:
         [
             ("v1..nope", "unknown revision 'nope': use a commit, a branch or a tag"),
             ("nope...v1", "unknown revision 'nope': use a commit, a branch or a tag"),
-            ("main...other", "'main' and 'other' have no common ancestor: write main..other"),
+            (
+                "main...other",
+                "'main' and 'other' have no common ancestor: compare them directly with main..other",
+            ),
         ],
     )
     def test_unknown_revisions(self, revisions, message, history, diff):
