@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Exit", "main"]
 
-#: The modules of commands whose names differ from their module's.
+#: The module of each command that does not have the same name as its module.
 _MODULES: Final = {"import": "import_commands", "uninstall": "install"}
 
-#: The extras that commands need.
+#: The extra that each of these commands needs.
 _EXTRAS: Final = {"dev": "preview", "package": "package"}
 
 
@@ -56,13 +56,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is not None:
         return _run(argv, restore=True)
-    if "_ARGCOMPLETE" in os.environ:  # the shell asks for completions
+    if "_ARGCOMPLETE" in os.environ:  # the shell requests completions
         _complete_and_exit()
     try:
         code = _run(sys.argv[1:], restore=False)
-    except SystemExit as end:
-        code = int(end.code or 0)
-    return _end(code)
+    except SystemExit as error:
+        code = int(error.code or 0)
+    return _flush_and_exit(code)
 
 
 def _run(argv: Sequence[str], *, restore: bool) -> int:
@@ -83,7 +83,7 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
             gc.enable()
         if not speaks_mcp:  # a server keeps standard output for the protocol
             run = partial(_run_with_output, run, restore=restore)
-        return _run_on_target(run, options, argv)
+        return _run_with_configuration(run, options, argv)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except ImportError as error:
@@ -130,7 +130,9 @@ def _defer_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
 
-def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv: Sequence[str]) -> int:
+def _run_with_configuration(
+    run: "Callable[[Namespace], int]", options: "Namespace", argv: Sequence[str]
+) -> int:
     try:
         # `serve` needs no configuration if the command line has a target; `new` and `import` never need it.
         if options.command not in ("import", "new") and (
@@ -162,7 +164,7 @@ def _run_with_output(
         return Exit.FAILED
 
 
-def _end(code: int) -> NoReturn:
+def _flush_and_exit(code: int) -> NoReturn:
     """Flush the streams and exit the process, even if recipes left threads running."""
     for name in ("stdout", "stderr"):
         try:

@@ -32,7 +32,7 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_error
 from promptkit.cli.key_values import ArgumentSyntaxError, read_arguments
 from promptkit.cli.loading import explain_absence, load_recipes
-from promptkit.cli.output import Output, console_on
+from promptkit.cli.output import Output, make_console
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.exports import UnsupportedAnswerError
@@ -49,7 +49,7 @@ _MAX_UNUSED: Final = 1_000
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Write a request for each valid row and reject invalid ones; with ``--join``, join results with their rows.
+    Write a request for each valid row, and reject the others; with ``--join``, join results with their rows.
 
     Raises:
         LoadError: If the recipes cannot be loaded.
@@ -58,7 +58,7 @@ def run(options: Namespace, output: Output) -> int:
     try:
         with open_table(options.rows, options.delimiter) as table:
             out = Folder.named(options.out)  # before a recipe can change the current folder
-            if options.name is None:  # then there is --join
+            if options.name is None:  # only possible with --join
                 return _join(options, table, out, output)
             recipes = load_recipes(options.targets)
             prompts = [prompt for name, prompt in recipes.named_prompts if name == options.name]
@@ -75,11 +75,11 @@ def run(options: Namespace, output: Output) -> int:
     except (ArgumentsError, UnsupportedAnswerError, PicklingError) as error:
         return fail(str(error), Exit.FAILED)
     except sqlite3.Error as error:
-        return fail(f"keys cannot be stored: {error}", Exit.FAILED)
+        return fail(f"the keys of the rows cannot be stored: {error}", Exit.FAILED)
 
 
 class _Batch:
-    """A run of `batch`, with its prompt, its table and the folder for its requests."""
+    """A run of `batch` that renders a prompt for each row of a table."""
 
     def __init__(
         self, options: Namespace, prompt: Prompt[..., Any], table: Table, folder: Path, out: Folder
@@ -108,12 +108,12 @@ class _Batch:
     def _check_options(self) -> None:
         options, line_format = self._options, self._line_format
         if options.model is None and line_format.has_model:
-            options.error("name the model with --model: every request needs it")
+            options.error("specify the model with --model, because every request must name it")
         if options.rows == "-" and any(word.endswith("=@-") for word in options.set):
-            options.error("standard input contains the rows: pass another file to --set")
+            options.error("standard input already contains the rows: pass a file to --set")
         for option, pairs in (("--map", options.map), ("--field", options.field)):
             if len(dict(pairs)) < len(pairs):
-                options.error(f"{option} is given twice for one name")
+                options.error(f"{option} is given twice for the same name")
         try:
             line_format.check_fields(dict(options.field))
         except ValueError as error:
@@ -133,7 +133,7 @@ class _Batch:
             self._options.error(f"--field: {error}")
 
     def write(self, output: Output) -> int:
-        """Write the files, or with ``--dry-run`` count their content, and print a summary."""
+        """Write the files, or only measure their content with ``--dry-run``, and print a summary."""
         options = self._options
         # The previous run may have been killed after its last row.
         if options.resume and (files := find_batch_files(self._folder)) and CHECKPOINT not in files:
@@ -146,18 +146,18 @@ class _Batch:
             print_error(f"interrupted{hint}")
             raise
         except (EOFError, ConnectionError):
-            return fail(f"a worker process has exited unexpectedly{hint}", Exit.FAILED)
+            return fail(f"a worker process exited unexpectedly{hint}", Exit.FAILED)
         except OSError as error:
             where = f"{error.filename!r}: " if isinstance(error.filename, str) else ""
             reason = f"{where}{error.strerror or error}{hint}"
             return fail(f"cannot write to {self._folder.path.name!r}: {reason}", Exit.FAILED)
         output.print_lines(_format_summary(done, options.out, characters if options.dry_run else None))
         if self._unused:
-            output.print_lines([f"not used: {list_names([*self._unused])}"])
+            output.print_lines([f"columns not used: {list_names([*self._unused])}"])
         return Exit.FAILED if done.rejected else Exit.OK
 
     def _render(self) -> tuple[Checkpoint, int]:
-        """Write the files, and return the last checkpoint and the number of characters in all prompts."""
+        """Write the files, and return the last checkpoint and the total number of characters in prompts."""
         options, table, characters = self._options, self._table, 0
         folder = None if options.dry_run else self._folder
         renderer = ChunkRenderer(self._renderer, table.read)
@@ -194,14 +194,14 @@ class _Batch:
 
 @contextmanager
 def _show_progress(size: int | None) -> Iterator[Callable[[int], object]]:
-    """Yield a function that shows, on a terminal, how much of the table is processed."""
+    """Yield a function that shows on a terminal how much of the table has been processed."""
     stream = stderr_stream()
     if not stream.isatty():
         yield lambda _: None
         return
     from rich.progress import Progress
 
-    with Progress(console=console_on(stream, None), transient=True) as progress:
+    with Progress(console=make_console(stream, None), transient=True) as progress:
         task = progress.add_task("rows", total=size)
         yield lambda end: progress.update(task, completed=end)
 
@@ -211,7 +211,7 @@ def _format_summary(done: Checkpoint, folder: str, characters: int | None) -> It
     files = counted(done.shard if done.requests else 0, "file")
     yield f"{verb} {counted(done.requests, 'request')} ({done.bytes:,} bytes) to {files} in {folder!r}"
     if characters is not None:
-        yield f"the requests have about {characters // CHARACTERS_PER_TOKEN:,} tokens of text"
+        yield f"the requests contain about {characters // CHARACTERS_PER_TOKEN:,} tokens of text"
     if done.rejected:
         where = "" if characters is not None else f": see {str(Path(folder, REJECTED))!r}"
         yield f"rejected {counted(done.rejected, 'row')}{where}"
@@ -221,7 +221,9 @@ def _make_parser(options: Namespace, prompt: Prompt[..., Any]) -> Callable[[str]
     """Return the function that parses answers to a prompt."""
     answer = prompt.options.answer
     if answer is None:
-        options.error(f"prompt {options.name!r} does not declare answer=: declare it, or omit the name")
+        options.error(
+            f"prompt {options.name!r} does not declare answer=: declare it, or omit the prompt's name"
+        )
     return partial(parse_answer, answer=answer)
 
 
@@ -250,7 +252,7 @@ def _join(
 
 
 def _encode_row(joined_row: dict[str, Any]) -> tuple[str, bool]:
-    """Return a row as JSON, and whether it has an answer; a row that JSON cannot represent gets an error."""
+    """Return a row as JSON, and whether it has an answer. A row that JSON cannot represent gets an error."""
     parsed = {name: joined_row[name] for name in ("parsed",) if name in joined_row}
     try:
         line = msgspec.json.encode(joined_row | json_of(parsed), enc_hook=str).decode()

@@ -1,8 +1,8 @@
 """
 Calls to authors' functions, for the arguments of a command or for all examples.
 
-Each call has a time limit and a thread, which is abandoned if it hangs. Results are encoded as a client
-receives them.
+Each call runs in a separate thread, with a time limit. A thread that hangs is abandoned. Results are encoded
+in the form that a client receives.
 """
 
 import time
@@ -93,12 +93,12 @@ class Call(Struct, frozen=True):
 
     @property
     def redactor(self) -> Redactor:
-        """A redactor of the secret arguments."""
+        """A redactor for the secret arguments."""
         return Redactor.of(self.item.arguments, self.arguments)
 
     @property
     def label(self) -> str:
-        """A short description of the call for messages, without secrets."""
+        """A short description of the call without secrets, for messages."""
         if self.case is not None:
             return f"the case {self.case.name!r}"
         if isinstance(self.item, CompiledResource):
@@ -120,20 +120,21 @@ class Call(Struct, frozen=True):
         return str(outcome) if self.is_sample or not (self.arguments or is_authors) else None
 
     def outcome(self, seconds: float | None = None) -> Workflow | EmbeddedResource | BaseException:
-        """Render or read the item; return the result or the exception, as `call_within_limit` does."""
+        """Render or read the item, and return the result or the exception, as `call_within_limit` does."""
         if isinstance(self.item, CompiledPrompt):
             return call_within_limit(make_renderer(self.item, self.sent), seconds or time_limit(self.item))
         return call_within_limit(partial(self.item.read, self.sent, self.arguments), seconds)
 
     def text_of(self, outcome: object) -> str:
-        """Return the transcript of an outcome, or the message of an exception after a prefix."""
+        """Return the transcript of a result, or the message of an exception after a prefix. Hide secrets."""
         text = str(outcome)
         if isinstance(outcome, BaseException):
             text = f"{REFUSED if is_refused(outcome) else FAILS}{failure_reason(outcome)}"
         return self.redactor.redacted(text)
 
 
-#: A function that returns the diagnostics for a rendering, given the text files that were read, and the call.
+#: A function that returns the diagnostics for a rendering of a prompt. Its other arguments are the text files
+#: that were read, and the call.
 RenderingCheck: TypeAlias = Callable[
     [CompiledPrompt, Workflow, Sequence[FilledTextFile], Call], Iterable[Diagnostic]
 ]
@@ -150,7 +151,7 @@ def call_within_limit(
             A plain or an asynchronous function.
 
         seconds:
-            The time limit; by default the same as in a server.
+            The time limit. The default is the same as in a server.
 
     Returns:
         The result, the exception that the function raised, or a `CallTimeoutError`.
@@ -228,7 +229,7 @@ def decode_redacted(result: bytes, redactor: Redactor) -> Any:
 
 
 def wire_examples(item: Item) -> Sequence[Any]:
-    """Return the author's examples as clients send them: arguments of a prompt, or URIs of a resource."""
+    """Return the author's examples as a client would send them: a prompt's arguments or a resource's URIs."""
     if isinstance(item, CompiledResource):
         return item.example_uris
     return item.arguments.example_texts if item.sample else ()
@@ -240,7 +241,7 @@ def saved_calls(item: Item) -> list[Call]:
 
 
 def case_texts(catalog: Catalog) -> dict[str, dict[str, str]]:
-    """Return the text of each saved case, by the name of the prompt or the template of the resource."""
+    """Return the text of each saved case, keyed by the prompt's name or the resource's URI template."""
     texts = {
         name_of(item): {call.case_name: call.text_of(call.outcome()) for call in saved_calls(item)}
         for item in catalog.declared
@@ -249,7 +250,7 @@ def case_texts(catalog: Catalog) -> dict[str, dict[str, str]]:
 
 
 def _example_calls(item: Item) -> list[Call]:
-    """Return a call for each of the author's examples, and for generated arguments of a prompt."""
+    """Return calls for each of the author's examples and, for prompts, for generated arguments."""
     examples = [*wire_examples(item)]
     is_sampled = isinstance(item, CompiledPrompt) and item.sample
     samples = [sent for sent in choice_calls(item.arguments) if sent not in examples] if is_sampled else []
@@ -304,7 +305,7 @@ def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[
     """
     Return the diagnostics for an item, and the reason why it is not rendered, or None.
 
-    All cases are called. If there are no cases, the examples are called up to the first that fails.
+    All cases are called. If there are no cases, the examples are called until one of them fails.
     """
     diagnostics: dict[Diagnostic, None] = {}  # different examples often have the same diagnostics
     calls = saved_calls(item) or _example_calls(item)
@@ -371,7 +372,7 @@ def failure_reason(error: BaseException) -> str:
 
 
 def _find_error_location(definition: Location, error: BaseException) -> Location:
-    """Return the line of the author's file that raised or timed out; if unknown, the line of the function."""
+    """Return the line of the author's file that raised or timed out; if unknown, the function's own line."""
     if isinstance(error, CallTimeoutError) and error.line is not None:
         return error.line
     frames = traceback.extract_tb(error.__traceback__)

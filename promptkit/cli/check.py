@@ -34,13 +34,14 @@ from promptkit.transports.auth.token_file_verifier import TokenFile
 from promptkit.transports.secret_files import InvalidSecretsError
 from promptkit.transports.state_keys import read_key_file
 
-#: Environments with different set orders, and with different dates in time zones that are 26 hours apart.
-_STARTS: Final = ({"PYTHONHASHSEED": "1", "TZ": "EAST-14"}, {"PYTHONHASHSEED": "2", "TZ": "WEST+12"})
+#: The environment variables of two processes in which the order of sets and the current date differ. Their
+#: time zones are 26 hours apart.
+_ENVIRONMENTS: Final = ({"PYTHONHASHSEED": "1", "TZ": "EAST-14"}, {"PYTHONHASHSEED": "2", "TZ": "WEST+12"})
 
 _SIZE_HINT: Final = "shorten it, or give its parts a budget with promptkit.fragments.fit(...)"
 
 _UNSTABLE_HINT: Final = (
-    "remove text that changes by itself, such as dates, random words and the order of sets: "
+    "remove text that can differ each time, such as dates, random words and the order of sets: "
     "hosts ask users to approve a skill again after any change"
 )
 
@@ -49,8 +50,8 @@ def run(options: Namespace, output: Output) -> int:
     """
     Print every diagnostic with its location and hint, as text, JSON or GitHub annotations.
 
-    With ``--render`` or ``--max-tokens``, that includes the diagnostics of renderings. With ``--token-file``
-    and ``--state-keys``, also print why a server would reject these files.
+    With ``--render`` or ``--max-tokens``, also print the diagnostics of renderings. With ``--token-file`` and
+    ``--state-keys``, also print why a server would reject these files.
 
     Raises:
         LoadError: If the recipes cannot be loaded.
@@ -63,7 +64,11 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _check(catalog: Catalog, options: Namespace, output: Output, tools: Sequence[str] | None = None) -> int:
-    """Print the diagnostics of recipes, or of the MCP server that has *tools*, and return the exit code."""
+    """
+    Print the diagnostics of recipes or of an MCP server, and return the exit code.
+
+    *tools* are the names of the server's tools; None for recipes.
+    """
     secret_file_errors = list(_find_secret_file_errors(options))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
     diagnostics = [*checks.lint_catalog(catalog)]
@@ -91,7 +96,7 @@ def _check(catalog: Catalog, options: Namespace, output: Output, tools: Sequence
     if options.token_file is not None or options.state_keys is not None:
         notes["refused"] = secret_file_errors
     if options.format == "json":
-        output.print_json({**_data(catalog), **notes})
+        output.print_json({**_catalog_data(catalog), **notes})
     else:
         if not catalog.healthy:  # errors are more important
             notes.pop("not_described", None)
@@ -102,16 +107,16 @@ def _check(catalog: Catalog, options: Namespace, output: Output, tools: Sequence
 
 
 def _check_size(workflow: Workflow, call: Call, limit: int) -> Iterator[Diagnostic]:
-    """Yield a diagnostic if a rendering has more tokens than *limit*, as `dev` estimates them."""
+    """Yield a diagnostic if a rendering has more than *limit* tokens, which are estimated as in `dev`."""
     size = sum(estimate_tokens(text) for message in workflow.shown for text in message.content.texts)
     if size > limit:
-        message = f"about {size:,} tokens for {call.label}, more than {limit:,}"
+        message = f"it has about {size:,} tokens for {call.label}, which is more than {limit:,}"
         location = "def" if call.case is None else call.case.location
         yield owner_of(call.item).diagnostic(Rule.TOO_MANY_TOKENS, message, _SIZE_HINT, location)
 
 
 def _find_secret_file_errors(options: Namespace) -> Iterator[str]:
-    """Yield the reasons why a server would reject the given token file and key file."""
+    """Yield the reasons why a server would reject the given token file or key file."""
     for file, read in ((options.token_file, TokenFile), (options.state_keys, read_key_file)):
         try:
             if file is not None:
@@ -120,7 +125,7 @@ def _find_secret_file_errors(options: Namespace) -> Iterator[str]:
             yield str(error)
 
 
-def _data(catalog: Catalog) -> dict[str, Any]:
+def _catalog_data(catalog: Catalog) -> dict[str, Any]:
     return {
         "prompts": list(catalog),
         "resources": [resource.uri_template for resource in catalog.resources],
@@ -130,11 +135,11 @@ def _data(catalog: Catalog) -> dict[str, Any]:
 
 
 def _format_notes(notes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield notes as text, each with its level for GitHub."""
+    """Yield each note as its level for GitHub and its text."""
     if (other := other_package_hint()) is not None:
         yield "warning", other
     if not_described := notes.get("not_described"):
-        yield "notice", f"without a docstring or description, which clients show: {', '.join(not_described)}"
+        yield "notice", f"no docstring or description, which clients would show: {', '.join(not_described)}"
     phrases = {NEEDS_EXAMPLES: "because they need examples", NO_SAMPLE: f"because they have {NO_SAMPLE}"}
     not_rendered = notes.get("not_rendered", {})
     for reason, phrase in phrases.items():
@@ -158,23 +163,23 @@ def _print(catalog: Catalog, notes: Mapping[str, Any], output: Output, *, is_git
         )
 
 
-#: The errors of prompts and resources that are listed for clients, but fail when they are rendered.
-_FAILS: Final = (
+#: The errors with which a prompt or a resource is still listed for clients, but fails when it is rendered.
+_RENDERING_ERRORS: Final = (
     *(Rule.NO_MESSAGE, Rule.UNSENDABLE_VALUE, Rule.MISSING_TEXT, Rule.UNKNOWN_PLACEHOLDER),
     *(Rule.MISPLACED_MARK, Rule.EXAMPLE_FAILS, Rule.RESOURCE_FAILS),
 )
 
 
-def _without_failing(items: Iterable[Item], diagnostics: Iterable[Diagnostic]) -> list[Item]:
+def _exclude_failing(items: Iterable[Item], diagnostics: Iterable[Diagnostic]) -> list[Item]:
     """Return the items, except those with an error that makes their rendering fail."""
-    failing = {diagnostic.owner for diagnostic in diagnostics if diagnostic.rule in _FAILS}
+    failing = {diagnostic.owner for diagnostic in diagnostics if diagnostic.rule in _RENDERING_ERRORS}
     return [item for item in items if owner_of(item) not in failing]
 
 
 def _format_summary(catalog: Catalog, tools: Sequence[str] | None) -> str:
     kinds: dict[str, Sequence[object]] = {
-        "prompt": _without_failing(catalog.prompts, catalog.diagnostics),
-        "resource": _without_failing(catalog.resources, catalog.diagnostics),
+        "prompt": _exclude_failing(catalog.prompts, catalog.diagnostics),
+        "resource": _exclude_failing(catalog.resources, catalog.diagnostics),
         "skill": catalog.skills,
         "tool": tools or (),
     }
@@ -192,17 +197,17 @@ def _format_summary(catalog: Catalog, tools: Sequence[str] | None) -> str:
 
 
 def _find_unstable_skills(catalog: Catalog, targets: Sequence[str]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each file of a skill written in Python that differs between two processes."""
+    """Yield a diagnostic for each file that differs between two processes, in skills written in Python."""
     skills = [skill for skill in catalog.skills if not skill.location.file.endswith(SKILL_FILE)]
     if not skills:
         return
-    first, second = (_build_skill_digests(targets, {**os.environ, **start}) for start in _STARTS)
+    first, second = (_build_skill_digests(targets, {**os.environ, **start}) for start in _ENVIRONMENTS)
     for skill in skills:
         for file in skill.files:
             uri = skill.uri_of(file.path)
-            # a skill that cannot be built again is missing from the digests
+            # A skill that cannot be built again is missing from the digests.
             if uri not in first or first[uri] != second.get(uri):
-                message = f"{file.path!r} differs between two starts"
+                message = f"{file.path!r} differs between two starts of the server"
                 owner = Owner(f"skill {skill.name!r}", skill.location)
                 yield owner.diagnostic(Rule.UNSTABLE_SKILL, message, _UNSTABLE_HINT)
 

@@ -15,7 +15,7 @@ from promptkit.cli.key_values import (
     ArgumentSyntaxError,
     add_known_arguments,
     read_arguments,
-    redactor_of_words,
+    redactor_for_words,
 )
 from promptkit.cli.loading import format_unknown, load_catalog
 from promptkit.cli.options import is_uri
@@ -32,10 +32,10 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If the recipes cannot be loaded.
     """
-    folder = Path.cwd()  # before a recipe can change it
+    folder = Path.cwd()  # before a recipe can change the current folder
     catalog = load_catalog(options.targets, options.ignore)
     try:
-        arguments = _arguments(catalog, options.name)
+        arguments = _find_arguments(catalog, options.name)
     except (UnknownPromptError, UnknownResourceError) as error:
         report_diagnostics(catalog.errors)  # these errors can explain why the name is unknown
         return fail(format_unknown(error, options), Exit.USAGE)
@@ -46,9 +46,11 @@ def run(options: Namespace, output: Output) -> int:
             arguments.completer(name)
     except (ArgumentSyntaxError, ArgumentsError) as error:
         reported = add_known_arguments(error, arguments) if isinstance(error, ArgumentsError) else error
-        return fail(redactor_of_words(arguments, options.arguments).redacted(str(reported)), Exit.USAGE)
+        return fail(redactor_for_words(arguments, options.arguments).redacted(str(reported)), Exit.USAGE)
     if options.argument in chosen:
-        return fail(f"{options.argument!r} is the argument to complete: write only its text", Exit.USAGE)
+        return fail(
+            f"{options.argument!r} is the argument to complete: write its text without KEY=", Exit.USAGE
+        )
     typed = options.typed or ""
     outcome = call_within_limit(partial(catalog.complete, options.name, options.argument, typed, chosen))
     redactor = Redactor.of(arguments, chosen)
@@ -57,7 +59,7 @@ def run(options: Namespace, output: Output) -> int:
     return _print(outcome, redactor, output, is_json=options.json)
 
 
-def _arguments(catalog: Catalog, name: str) -> Arguments:
+def _find_arguments(catalog: Catalog, name: str) -> Arguments:
     """Return the arguments of a prompt, or the variables of a template."""
     if is_uri(name):
         return catalog.template(name).arguments
@@ -75,5 +77,5 @@ def _print(completion: Completion, redactor: Redactor, output: Output, *, is_jso
     try:
         output.print_json(decode_redacted(LOWERING.completion(completion), redactor))
     except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
-        return fail(f"a value cannot be sent: {error}", Exit.FAILED)
+        return fail(f"a completion cannot be sent: {error}", Exit.FAILED)
     return Exit.OK

@@ -35,18 +35,18 @@ from promptkit.transports.http.settings import ASGIApplication, Receive, Scope, 
 from promptkit.transports.http.sockets import Listener, ListenError, listen_tcp
 from promptkit.transports.http.worker import HttpWorker
 
-#: The default port of the page, so that its address stays the same. If it is in use, a free port is chosen.
+#: The default port, so that the address of the page stays the same. If it is in use, a free port is chosen.
 _PORT: Final = 8137
 
 _HOST: Final = "127.0.0.1"
 
-#: Time for running requests after Ctrl-C, in seconds.
+#: The time that running requests have to finish after Ctrl-C, in seconds.
 _GRACE_S: Final = 1.0
 
 #: More connections than any browser opens.
 _LIMITS: Final = ConnectionLimits(connections=256)
 
-#: Redirects a browser to the address, without a Referer header that would leak the token.
+#: A page that redirects a browser to the address, without a Referer header that would leak the token.
 _REDIRECT: Final = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -59,7 +59,7 @@ _REDIRECT: Final = """<!doctype html>
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print the address of the page, open it in a browser, and serve it until a signal.
+    Print the address of the page, open it in a browser, and serve it until a signal arrives.
 
     Raises:
         LoadError: If the recipes cannot be loaded.
@@ -74,8 +74,8 @@ def run(options: Namespace, output: Output) -> int:
         return fail(str(error), Exit.USAGE)
     with closing(listener):
         if options.servers:
-            return _serve_server(options, listener, output)
-        return _serve(options, listener, output)
+            return _preview_server(options, listener, output)
+        return _preview_recipes(options, listener, output)
 
 
 def _listen(port: int | None) -> Listener:
@@ -88,7 +88,7 @@ def _listen(port: int | None) -> Listener:
         return listen_tcp(_HOST, 0)[0]
 
 
-def _serve(options: Namespace, listener: Listener, output: Output) -> int:
+def _preview_recipes(options: Namespace, listener: Listener, output: Output) -> int:
     """Serve the pages, and reload the recipes when they change."""
     checks = Checks(options.configuration.clients, options.configuration.ignore)
 
@@ -107,8 +107,8 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
     return _serve_pages(options, listener, output, live, start)
 
 
-def _serve_server(options: Namespace, listener: Listener, output: Output) -> int:
-    """Serve the pages of an MCP server, whose lists are read once."""
+def _preview_server(options: Namespace, listener: Listener, output: Output) -> int:
+    """Serve pages about another MCP server. Its lists are only read once."""
     checks = Checks(options.configuration.clients, options.configuration.ignore)
     with open_named_server(options, lint=True) as server:
         diagnostics = checks.without_ignored(checks.lint_catalog(server.catalog))
@@ -138,7 +138,7 @@ def _serve_pages(
     def ready() -> None:
         start()
         if options.opens and _has_screen():
-            _open(address, cleanup)
+            _open_browser(address, cleanup)
         print(address, file=output)
         output.send()
 
@@ -152,7 +152,7 @@ def _serve_pages(
 
 
 class _Pages(Struct):
-    """The application for the pages, in the form that a worker serves."""
+    """The application that serves the pages, with the members that a worker expects."""
 
     application: ASGIApplication
     cleanup: ExitStack
@@ -167,13 +167,13 @@ class _Pages(Struct):
 
 
 def _has_screen() -> bool:
-    """Return whether a browser would open in a window instead of this terminal, hiding the output."""
+    """Return whether a browser would open in a window; in the terminal, it would hide the output."""
     names = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
     return sys.platform in ("win32", "darwin") or any(map(os.environ.get, names))
 
 
-def _open(address: str, cleanup: ExitStack) -> None:
-    """Open a browser with a file that redirects to an address; *cleanup* removes the file."""
+def _open_browser(address: str, cleanup: ExitStack) -> None:
+    """Open a file that redirects to *address* in a browser, and let *cleanup* remove the file."""
     url = cleanup.enter_context(redirect_file(address))
     Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
@@ -184,7 +184,7 @@ def redirect_file(address: str) -> Iterator[str]:
     Yield the URL of a file that redirects to *address*, and that only its owner can read.
 
     The browser is started with this URL instead of *address*, which contains the token, because all users of
-    a machine can see the arguments of programs.
+    a machine can see the command lines of running programs.
 
     Raises:
         OSError: If no temporary file can be written.
@@ -196,5 +196,5 @@ def redirect_file(address: str) -> Iterator[str]:
 
 
 def _add_diagnostics(checks: Checks, catalog: Catalog) -> Catalog:
-    """Return the catalog with the diagnostics of `check`, without ignored rules."""
+    """Return the catalog with the diagnostics that `check` reports, except those of ignored rules."""
     return catalog.with_diagnostics(checks.without_ignored(checks.lint_catalog(with_lints(catalog))))

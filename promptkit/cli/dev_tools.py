@@ -28,24 +28,24 @@ from promptkit.server import Server
 from promptkit.transports import stdio
 from promptkit.version import VERSION
 
-#: Timeout of a command, in seconds. Its recipes can hang.
+#: Timeout of a command, in seconds, because recipes can hang.
 _COMMAND_S: Final = 120.0
 
 #: Maximum length of an output, in characters, so that it does not fill the context of a model.
 _MAX_OUTPUT: Final = 60_000
 
 _INSTRUCTIONS: Final = (
-    "Tools to write prompts with promptkit. Read AGENTS.md of the project first. After each edit, call "
-    "check_prompts, and explain_code for codes that you do not know; then read the text with render_prompt."
+    "Tools for writing prompts with promptkit. Read the project's AGENTS.md first. After each edit, call "
+    "check_prompts, and explain_code for codes that you do not know. Then read the text with render_prompt."
 )
 
-#: The page about diagnostics, in the wheel and in a checkout.
+#: The page about diagnostics: its path in an installed wheel, and its path in a checkout.
 _PAGES: Final = (
     Path(__file__).with_name("diagnostics.md"),
     Path(__file__).parents[2] / "docs" / "diagnostics.md",
 )
 
-_READS: Final = Tool(read_only=True, idempotent=True)
+_READ_ONLY: Final = Tool(read_only=True, idempotent=True)
 
 
 def run(options: Namespace) -> int:
@@ -56,12 +56,16 @@ def run(options: Namespace) -> int:
         OSError: If standard input or output is closed.
     """
     if conflicting := sorted({"--port", "--editor", "--no-open", "--server"} & options.typed_options):
-        options.error(f"{conflicting[0]} is for the preview, and --mcp serves tools over stdio")
+        options.error(
+            f"{conflicting[0]} is for the preview, but --mcp serves tools over stdio: omit one of them"
+        )
     targets = [target for target in options.targets if not is_markdown_target(target)]
     pipes = stdio.redirect_stdio()
     identity = ServerInfo(f"{DISTRIBUTION}-dev", VERSION, _INSTRUCTIONS, "promptkit for coding agents")
     server = Server(
-        tools_of(targets if options.has_targets else (), [f"--markdown={each}" for each in options.markdown]),
+        compile_tools(
+            targets if options.has_targets else (), [f"--markdown={each}" for each in options.markdown]
+        ),
         pipes.write,
         identity=identity,
         tools=True,
@@ -70,7 +74,7 @@ def run(options: Namespace) -> int:
     return stdio.exit_now(Exit.OK if stdio.serve(server, pipes) or pipes.was_signalled else Exit.FAILED)
 
 
-def tools_of(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
+def compile_tools(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
     """
     Return the tools as a catalog.
 
@@ -79,39 +83,39 @@ def tools_of(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
             The targets on the command line. Without targets, each command finds the configured ones itself.
 
         markdown:
-            The options for further Markdown prompts.
+            The options ``--markdown=GLOB``.
     """
     named = [f"--target={target}" for target in targets]
 
-    @prompt(tool=_READS)
+    @prompt(tool=_READ_ONLY)
     def list_prompts() -> str:
         """List the prompts of the project with their arguments, the resources and the skills."""
         return _run_command("list", *targets, *markdown)
 
-    @prompt(tool=_READS)
+    @prompt(tool=_READ_ONLY)
     def check_prompts(
         render: Annotated[bool, Arg("Whether to render every prompt with its examples and cases")] = True,  # noqa: FBT002 (models name it)
     ) -> str:
         """Report every problem in the prompts, with its code, its location and a fix."""
         return _run_command("check", *targets, *markdown, *(["--render"] if render else []))
 
-    @prompt(tool=_READS)
+    @prompt(tool=_READ_ONLY)
     def render_prompt(
         name: Annotated[str, Arg("The name of a prompt, or the URI of a resource")],
-        arguments: Annotated[dict[str, str], Arg("Its arguments by name, as text")] = {},  # noqa: B006
+        arguments: Annotated[dict[str, str], Arg("The arguments by name, as text")] = {},  # noqa: B006
     ) -> str:
         """Render a prompt with arguments, and return its messages as a model gets them."""
         words = [f"{key}={'@' * value.startswith('@')}{value}" for key, value in arguments.items()]
         return _run_command("render", *named, name, *words, *markdown)
 
-    @prompt(tool=_READS)
+    @prompt(tool=_READ_ONLY)
     def render_cases(name: Annotated[str, Arg("The name of a prompt")]) -> str:
         """Render every saved case of a prompt, each under a heading."""
         return _run_command("render", *named, name, *markdown, "--cases")
 
-    @prompt(tool=_READS)
+    @prompt(tool=_READ_ONLY)
     def explain_code(code: Annotated[str, Arg("A code that check reports", examples=["PK207"])]) -> str:
-        """Explain a code of a diagnostic, with an example and how to fix it."""
+        """Explain the code of a diagnostic, with an example and a fix."""
         return explain(code)
 
     declared = (list_prompts, check_prompts, render_prompt, render_cases, explain_code)
@@ -120,7 +124,7 @@ def tools_of(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
 
 def explain(code: str) -> str:
     """
-    Return the section of docs/diagnostics.md about a code.
+    Return the section about a code in docs/diagnostics.md.
 
     Raises:
         PromptError: If there is no such code.
@@ -139,9 +143,9 @@ def _run_command(command: str, *words: str) -> str:
     try:
         process = run_promptkit(command, *words, timeout=_COMMAND_S)
     except subprocess.TimeoutExpired:
-        msg = f"promptkit {command} did not end within {_COMMAND_S:g} s: a recipe may hang"
+        msg = f"promptkit {command} did not finish within {_COMMAND_S:g} s: a recipe might hang"
         raise PromptError(msg) from None
     output = "\n".join(filter(None, (process.stdout.strip(), process.stderr.strip())))
     if len(output) > _MAX_OUTPUT:
-        return f"{output[:_MAX_OUTPUT]}\n… truncated: {len(output):,} characters in all"
+        return f"{output[:_MAX_OUTPUT]}\n… truncated: {len(output):,} characters in total"
     return output or f"promptkit {command} printed nothing and exited with {process.returncode}"

@@ -1,8 +1,8 @@
 """
-Printing of diagnostics: as text, with source and colour on a terminal; or as annotations for GitHub.
+Functions that print diagnostics as text, or as annotations for GitHub.
 
-Outside a terminal, a diagnostic is two lines: the location with the message, in a form that ``grep`` and
-editors can parse, and the hint.
+On a terminal, the text is in colour, and includes source lines. Elsewhere, each diagnostic is printed on two
+lines: the location with the message, in a form that ``grep`` and editors can parse, and the hint.
 """
 
 import os
@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from promptkit.cli.output import Output, console_on, escape_commands, width_of
+from promptkit.cli.output import Output, escape_commands, make_console, width_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Severity
 from promptkit.errors.sources import read_line
 from promptkit.fragments.invisible import escape_invisible
@@ -29,7 +29,7 @@ def print_error(text: str) -> None:
 
 
 def fail(text: str, code: int) -> int:
-    """Print why a command fails, and return its exit code."""
+    """Print *text*, the reason why a command fails, and return *code*, its exit code."""
     print_error(text)
     return code
 
@@ -40,7 +40,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def print_text(text: str) -> None:
-    """Print lines on standard error, with control characters and workflow commands escaped."""
+    """Print one or more lines on standard error, with control characters and workflow commands escaped."""
     with suppress(Exception):  # a recipe can replace the stream, and its reader can disappear
         print(escape_commands(escape_invisible(text)), end="", file=stderr_stream(), flush=True)
 
@@ -60,12 +60,12 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None
         _print_with_source(diagnostics, stream)
     else:
         for diagnostic in diagnostics:
-            head, hint = _lines(diagnostic)
+            head, hint = _format_lines(diagnostic)
             print(escape_commands(f"{''.join(head)}\n{hint}"), file=stream)
 
 
-def _lines(diagnostic: Diagnostic) -> tuple[tuple[str, str, str, str], str]:
-    """Return the parts of a diagnostic's first line, and the line with its hint."""
+def _format_lines(diagnostic: Diagnostic) -> tuple[tuple[str, str, str, str], str]:
+    """Return the parts of a diagnostic's first line; and the second line, which contains the hint."""
     severity, rule = diagnostic.severity.value, diagnostic.rule.value
     location, message, hint = (
         escape_invisible(text, one_line=True)
@@ -77,9 +77,9 @@ def _lines(diagnostic: Diagnostic) -> tuple[tuple[str, str, str, str], str]:
 def _print_with_source(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None:
     from rich.text import Text
 
-    console = console_on(stream, width_of(stream))
+    console = make_console(stream, width_of(stream))
     for diagnostic in diagnostics:
-        (location, severity, rule, message), hint = _lines(diagnostic)
+        (location, severity, rule, message), hint = _format_lines(diagnostic)
         style = _STYLES[diagnostic.severity]
         head = Text.assemble((location, "bold"), (severity, style), (rule, "dim"), message)
         for line in (head, *_excerpt(diagnostic, console.width), Text(hint)):
@@ -95,7 +95,7 @@ def _excerpt(diagnostic: Diagnostic, width: int) -> Iterator["Text"]:
     # A diagnostic about a whole function is shown at its name, below the decorators.
     location = diagnostic.location if diagnostic.location.column else diagnostic.location.part("def")
     gutter = f"{location.line:>5} | "
-    source, start, end = _window(location, width - len(gutter))
+    source, start, end = _find_source_window(location, width - len(gutter))
     if source:
         line = Text.assemble((gutter, "blue"), source)
         line.truncate(width, overflow="ellipsis")
@@ -108,13 +108,15 @@ def _excerpt(diagnostic: Diagnostic, width: int) -> Iterator["Text"]:
         yield line
 
 
-def _window(location: Location, width: int) -> tuple[str, int, int]:
+def _find_source_window(location: Location, width: int) -> tuple[str, int, int]:
     """
-    Return the line at *location*, and the range to mark in it; a long line is truncated around the mark.
+    Return the source line at *location*, and the start and end of the range to mark in it.
+
+    A line that is longer than *width* is truncated around this range.
     """
     from rich.cells import cell_len
 
-    # Each invisible character becomes one space, which keeps the columns.
+    # Each invisible character becomes one space, so that the columns stay the same.
     line = read_line(location.file, location.line)
     source = "".join(c if c.isprintable() else " " for c in line).rstrip()
     start, end = location.column - 1, location.end - 1
@@ -128,7 +130,7 @@ def _window(location: Location, width: int) -> tuple[str, int, int]:
 
 def print_annotations(diagnostics: Iterable[Diagnostic], output: Output) -> None:
     """
-    Print a workflow command for each of *diagnostics*.
+    Print each of *diagnostics* as an annotation, which is a workflow command of GitHub Actions.
 
     See Also:
         https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands
@@ -136,7 +138,7 @@ def print_annotations(diagnostics: Iterable[Diagnostic], output: Output) -> None
     for diagnostic in diagnostics:
         location, title = diagnostic.location, f"promptkit {diagnostic.rule.value}"
         columns = {"col": location.column, "endColumn": location.end - 1} if location.column else {}
-        where = {"file": _path(location), "line": location.line, **columns, "title": title}
+        where = {"file": _relative_path(location), "line": location.line, **columns, "title": title}
         print_annotation(diagnostic.severity.value, f"{diagnostic.message}\n{diagnostic.hint}", output, where)
 
 
@@ -144,7 +146,7 @@ def print_annotation(
     level: str, text: str, output: Output, properties: Mapping[str, Any] | None = None
 ) -> None:
     """
-    Print one workflow command.
+    Print one annotation as a workflow command.
 
     Args:
         level:
@@ -154,19 +156,19 @@ def print_annotation(
             The message.
 
         output:
-            Where to print.
+            The output to print to.
 
         properties:
-            The file, line, columns and title of the annotation, without empty ones; None if the message does
-            not belong to a line.
+            The file, line, columns and title of the annotation; empty values are omitted. Pass None if the
+            message does not belong to a line.
     """
     known = {name: str(value) for name, value in (properties or {"title": "promptkit"}).items() if value}
     pairs = ",".join(f"{name}={_escape(value, ':,')}" for name, value in known.items())
     output.print_command(f"::{level} {pairs}::{_escape(escape_invisible(text))}")
 
 
-def _path(location: Location) -> str:
-    """Return the path relative to the repository or the current folder; unchanged if it is in neither."""
+def _relative_path(location: Location) -> str:
+    """Return a location's file relative to the repository or the current folder; if in neither, unchanged."""
     for root in filter(None, (os.environ.get("GITHUB_WORKSPACE"), os.curdir)):
         with suppress(OSError, ValueError):  # the file is not in this folder
             return Path(location.file).relative_to(Path(root).absolute()).as_posix()

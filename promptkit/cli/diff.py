@@ -24,7 +24,7 @@ from promptkit.cli.diff_changes import (
     changed_words,
     changes_between,
     effect_of,
-    find_uncomparable,
+    find_not_compared,
     text_changes,
 )
 from promptkit.cli.diff_sides import (
@@ -37,7 +37,7 @@ from promptkit.cli.diff_sides import (
     key_of,
 )
 from promptkit.cli.loading import open_named_server
-from promptkit.cli.output import Output, console_on
+from promptkit.cli.output import Output, make_console
 from promptkit.cli.repository import Repository, RevisionError
 from promptkit.errors.exceptions import LoadError
 from promptkit.files.folder import Folder
@@ -52,11 +52,11 @@ from promptkit.server.lookup import name_of
 if TYPE_CHECKING:
     from rich.text import Text
 
-#: The default revision.
+#: The revision to compare with by default.
 _HEAD: Final = "HEAD"
 
 #: The brackets around unchanged, removed and added words.
-_WORDS: Final = {" ": ("", ""), "-": ("[-", "-]"), "+": ("{+", "+}")}
+_BRACKETS: Final = {" ": ("", ""), "-": ("[-", "-]"), "+": ("{+", "+}")}
 
 _STYLES: Final = {"breaking": "bold red", "harmless": "green", "-": "red", "+": "green", "@": "cyan"}
 
@@ -77,7 +77,7 @@ _ADD_CASE: Final = "add a case to compare its text"
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print the changes since a revision, or between two, as text, JSON or GitHub annotations.
+    Print the changes since a revision, or between two revisions, as text, JSON or GitHub annotations.
 
     Raises:
         LoadError: If the recipes in a revision cannot be loaded.
@@ -88,10 +88,10 @@ def run(options: Namespace, output: Output) -> int:
         return _run_on_servers(options, output)
     try:
         repository = Repository()
-        ends = repository.find_ends(options.revision)
+        ends = repository.resolve_range(options.revision)
         if options.text:
             revisions = " and ".join(filter(None, ends))
-            print_error(f"rendering the cases of {revisions}: this runs the code of that revision")
+            print_error(f"rendering the cases at {revisions}: this runs the code that was committed there")
         sides = answers_of_sides(
             repository,
             ends,
@@ -105,19 +105,19 @@ def run(options: Namespace, output: Output) -> int:
     for (answer, *_), revision in zip(sides, ends, strict=True):
         when = "" if revision is None else f" at {revision}"
         for file, line, message in answer.errors:
-            print_error(_escape_line(f"not served{when}: {repository.path(file)}:{line}: {message}"))
+            print_error(_escape_line(f"not served{when}: {repository.relative_path(file)}:{line}: {message}"))
     since = ends[0] if ends[1] is None else f"{ends[0]}, up to {ends[1]}"
-    return _report(options, output, sides, since, repository.path)
+    return _report(options, output, sides, since, repository.relative_path)
 
 
 def _run_on_servers(options: Namespace, output: Output) -> int:
     """Print the changes between two servers, or between a file and a server."""
     if options.repeat:
-        options.error("--repeat renders each side twice, which --server does not do")
+        options.error("--repeat cannot be combined with --server")
     if len(options.servers) == 1 and options.revision == _HEAD:
         options.error("name a second --server, or a file that promptkit list --json --texts wrote")
     if len(options.servers) > 2 or (options.servers[1:] and options.revision != _HEAD):
-        options.error("compare two servers, or one file and one server")
+        options.error("too many sides to compare: name two servers, or one file and one server")
     sides = _answers_of_servers(options)
     for answer in (*sides[0], *sides[1]):
         for *_, message in answer.errors:
@@ -126,8 +126,8 @@ def _run_on_servers(options: Namespace, output: Output) -> int:
     return _report(options, output, sides, since, str)
 
 
-class _Texts(Struct):
-    """The text of each case in a file, by prompt and case."""
+class _RecordedTexts(Struct):
+    """The text of each case in a file with a server's answer, keyed by prompt and then by case."""
 
     texts: dict[str, dict[str, str]] = {}
 
@@ -138,7 +138,7 @@ def _answers_of_servers(options: Namespace) -> tuple[list[Answer], list[Answer]]
 
     Args:
         options:
-            The options, with two servers, or with one server and the file of the old side.
+            The options, which name either two servers, or one server and the file of the old side.
 
     Raises:
         LoadError: If a server cannot be reached, or the file cannot be read.
@@ -149,17 +149,17 @@ def _answers_of_servers(options: Namespace) -> tuple[list[Answer], list[Answer]]
             key_of(item): {call.case_name: SentCall(call.sent, "case") for call in saved_calls(item)}
             for item in new.catalog.declared
         }
-        new_answer = _ask_server(new.catalog, calls)
+        new_answer = _build_server_answer(new.catalog, calls)
     if has_two:
         with open_named_server(options, 0) as old:
-            return [_ask_server(old.catalog, calls)], [new_answer]
+            return [_build_server_answer(old.catalog, calls)], [new_answer]
     for key, state in new_answer.items.items():
-        if key.startswith("skill "):  # a file has digests only
+        if key.startswith("skill "):  # the file contains only digests
             state.files = {path: (digest, None) for path, (digest, _) in state.files.items()}
     return [_read_answer(options.revision)], [new_answer]
 
 
-def _ask_server(catalog: Catalog, calls: Calls) -> Answer:
+def _build_server_answer(catalog: Catalog, calls: Calls) -> Answer:
     answer = build_answer(catalog, calls)
     answer.calls = {key: cases for key, cases in calls.items() if cases}
     answer.outcomes = {key: texts for key, texts in answer.outcomes.items() if texts}
@@ -170,7 +170,7 @@ def _read_answer(path: str) -> Answer:
     """Return the answer of a server, as recorded in a file."""
     try:
         data: Any = msgspec.json.decode(read_named_file(path, _MAX_FILE_BYTES))
-        texts = msgspec.convert(data, _Texts).texts
+        texts = msgspec.convert(data, _RecordedTexts).texts
         listing = parse_listing(data)
     except OSError as error:
         raise LoadError(path, error.strerror or str(error)) from None
@@ -178,7 +178,7 @@ def _read_answer(path: str) -> Answer:
         reason = f"it was not written by promptkit list --json --texts: {error}"
         raise LoadError(path, reason) from None
     catalog = catalog_of(listing)
-    answer = _ask_server(catalog, {})
+    answer = _build_server_answer(catalog, {})
     for item in catalog.declared:
         if cases := texts.get(name_of(item)):
             answer.outcomes[key_of(item)] = cases
@@ -201,10 +201,10 @@ def _report(
     since: str,
     path_of: Callable[[str], str],
 ) -> int:
-    """Print the changes between two sides, append them to the summary, and return the exit code."""
+    """Print the changes between two sides, append them to the summary file, and return the exit code."""
     old, new = sides
     changes: Changes
-    skipped = find_uncomparable(old[0], new[0])
+    skipped = find_not_compared(old[0], new[0])
     if options.text:
         changes = text_changes(old, new)
         summary = summarize_cases(changes, since, skipped)
@@ -227,19 +227,19 @@ def _report(
         _print_text(changes, output)
         lines = [f"not compared: {owner}: {_ADD_CASE}" for owner in skipped]
         output.print_lines([summary, *map(_escape_line, lines)])
-    markdown = as_markdown(heading, summary, changes, command, skipped)
+    markdown = format_as_markdown(heading, summary, changes, command, skipped)
     if options.summary is not None and not _append(options.summary, markdown):
         return Exit.USAGE
     return Exit.FAILED if breaks else Exit.OK
 
 
 def _escape_line(message: object) -> str:
-    """Return a message on one line, escaped because the recipes or git wrote a part of it."""
+    """Return a message on one line, with escapes, because parts of it come from the recipes or from git."""
     return escape_invisible(str(message), one_line=True)
 
 
 def _append(path: str, text: str) -> bool:
-    """Append to a regular file. If that fails, print the reason and return False."""
+    """Append *text* to a regular file. If that fails, print the reason and return False."""
     folder, name = Folder.named(Path(path).parent), Path(path).name
     try:
         with folder.open_for_update(name) as file:
@@ -255,7 +255,7 @@ def _print_text(changes: Changes, output: Output) -> None:
     """Print each change on a line, with the differing lines or words below it."""
     from rich.text import Text
 
-    console = console_on(output, output.width)
+    console = make_console(output, output.width)
     for change in changes:
         if isinstance(change, TextChange):
             head = Text(_escape_line(change), "bold")
@@ -269,7 +269,7 @@ def _print_text(changes: Changes, output: Output) -> None:
 
 
 def _style_line(line: str) -> "Text":
-    """Return a line of a diff, in the colour of its sign."""
+    """Return a line of a diff, in the colour for its sign."""
     from rich.text import Text
 
     escaped = escape_invisible(f"    {line}")
@@ -278,12 +278,12 @@ def _style_line(line: str) -> "Text":
 
 
 def _style_words(line: Line) -> "Text":
-    """Return a line with ``[-removed-]`` and ``{+added+}`` words."""
+    """Return a line in which words are marked as ``[-removed-]`` and ``{+added+}``."""
     from rich.text import Text
 
     text = Text("    ")
     for sign, words in line:
-        opening, closing = _WORDS[sign]
+        opening, closing = _BRACKETS[sign]
         text.append(f"{opening}{escape_invisible(words)}{closing}", _STYLES.get(sign, ""))
     return text
 
@@ -302,7 +302,7 @@ def _print_annotations(
         print_annotation(level, "\n".join([str(change), *change.diff]), output, where)
 
 
-def as_markdown(
+def format_as_markdown(
     heading: str, summary: str, changes: Changes, command: str, skipped: Sequence[str] = ()
 ) -> str:
     """
@@ -315,7 +315,7 @@ def as_markdown(
             The Markdown to start with.
 
         summary:
-            How many changes there are, as text.
+            A sentence that summarizes the changes.
 
         changes:
             The changes.
@@ -329,11 +329,11 @@ def as_markdown(
     parts = [heading, _code_span(summary)]
     if skipped:
         names = ", ".join(map(_code_span, skipped[:_MAX_NAMED]))
-        more = f" and {len(skipped) - _MAX_NAMED} more" if len(skipped) > _MAX_NAMED else ""
+        more = f", and {len(skipped) - _MAX_NAMED} more" if len(skipped) > _MAX_NAMED else ""
         parts.append(f"Not compared: {names}{more}")
     remaining = _MAX_CHARACTERS - sum(map(len, parts))
     for position, change in enumerate(changes):
-        part = _format_item(change)
+        part = _format_change(change)
         remaining -= len(part) + 2
         if remaining < 0:
             parts.append(f"{len(changes) - position} more changes are not shown: run `{command}` to see all.")
@@ -342,7 +342,7 @@ def as_markdown(
     return "\n\n".join(parts) + "\n"
 
 
-def _format_item(change: Difference | TextChange) -> str:
+def _format_change(change: Difference | TextChange) -> str:
     line = f"- **{effect_of(change)}**: {_code_span(str(change))}"
     if not (lines := change.diff):
         return line
@@ -351,7 +351,7 @@ def _format_item(change: Difference | TextChange) -> str:
 
 
 def _code_span(text: str) -> str:
-    """Return *text* as a Markdown code span on one line, which the text cannot close."""
+    """Return *text* as a Markdown code span on one line, with delimiters that do not occur in the text."""
     line = escape_invisible(text[: _MAX_TITLE + 1], one_line=True)
     line = f"{line[:_MAX_TITLE]}…" if len(line) > _MAX_TITLE else line
     ticks = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
@@ -359,7 +359,7 @@ def _code_span(text: str) -> str:
 
 
 def summarize_changes(changes: Sequence[Difference], revision: str, skipped: Collection[str] = ()) -> str:
-    """Return a summary of how many changes are breaking, and how many are harmless."""
+    """Return a summary with the numbers of breaking and of harmless changes."""
     if not changes and skipped:
         return f"no changes since {revision}, but {counted(len(skipped), 'item')} could not be compared"
     if not changes:
@@ -370,7 +370,7 @@ def summarize_changes(changes: Sequence[Difference], revision: str, skipped: Col
 
 
 def summarize_cases(changes: Sequence[TextChange], revision: str, skipped: Collection[str] = ()) -> str:
-    """Return a summary of how many renderings have changed, not counting those that differ each time."""
+    """Return a summary with the number of changed renderings, not counting those that differ each time."""
     changed = [change for change in changes if not change.is_unsteady]
     if not changed and skipped:
         return f"no changed text since {revision}, but {counted(len(skipped), 'item')} could not be compared"

@@ -40,7 +40,7 @@ BREAKING: Final = frozenset(
     }
 )
 
-#: The kind of change to each descriptive field, and the words for the field.
+#: For each descriptive field, the kind of a change to it, and the name of the field in messages.
 _MEMBERS: Final = {
     "name": ("resource-name", "the name"),
     "title": ("title", "the title"),
@@ -52,10 +52,10 @@ _MEMBERS: Final = {
     "_meta": ("meta", "_meta"),
 }
 
-#: The alternative that accepts every text; arguments are sent as text.
+#: The alternative that accepts every text. Clients send arguments as text.
 _ANY_TEXT: Final = '{"type": "string"}'
 
-#: Maximum number of lines, or of words, that are matched, because the time can be quadratic.
+#: Maximum number of lines or words to match, because matching can take quadratic time.
 _MAX_MATCHED: Final = 2_000
 
 _WORD: Final = r"\[[a-z]+\]|\w+|\s+|[^\w\s]"
@@ -98,7 +98,7 @@ class Difference(Struct, frozen=True):
 
     @property
     def diff(self) -> list[str]:
-        """A unified diff of the old and new value, without a header."""
+        """A unified diff of the old and the new value, without a header."""
         if self.before is None or self.after is None:
             return []
         return changed_lines(self.before, self.after, context=2)
@@ -129,7 +129,7 @@ class TextChange(Struct, frozen=True):
             The new text; None if the case was removed.
 
         is_unsteady:
-            Whether one of the sides renders different text each time.
+            Whether the text differs each time that one of the sides renders it.
     """
 
     owner: str = field(name="of")
@@ -141,8 +141,8 @@ class TextChange(Struct, frozen=True):
     def __str__(self) -> str:
         what = "renders different text"
         if self.before is None or self.after is None:
-            what = _presence(self.before, self.after)
-        return f"{self.owner}: {self.case!r} {what}{', each time' if self.is_unsteady else ''}"
+            what = _describe_presence(self.before, self.after)
+        return f"{self.owner}: {self.case!r} {what}{' (it differs each time)' if self.is_unsteady else ''}"
 
     @property
     def breaking(self) -> bool:
@@ -151,7 +151,7 @@ class TextChange(Struct, frozen=True):
 
     @property
     def diff(self) -> list[str]:
-        """A unified diff of the old and new text, without a header."""
+        """A unified diff of the old and the new text, without a header."""
         return changed_lines(self.before or "", self.after or "", context=1)
 
     def as_data(self) -> dict[str, Any]:
@@ -165,7 +165,7 @@ Changes: TypeAlias = Sequence[Difference | TextChange]
 
 
 def effect_of(change: Difference | TextChange) -> str:
-    """Return the effect of a change on callers, in a word."""
+    """Return the effect of a change on callers: ``breaking`` or ``harmless``."""
     return "breaking" if change.breaking else "harmless"
 
 
@@ -194,7 +194,9 @@ def _item_changes(owner: str, old: ItemState | None, new: ItemState | None) -> I
     """Yield the changes to an item, which can be missing on one side."""
     if old is None or new is None:
         noun = owner.partition(" ")[0].replace("template", "resource")
-        yield Difference(f"{noun}-{'removed' if new is None else 'added'}", owner, _presence(old, new))
+        yield Difference(
+            f"{noun}-{'removed' if new is None else 'added'}", owner, _describe_presence(old, new)
+        )
         return
     for member, (kind, name) in _MEMBERS.items():
         yield from _text_change(kind, owner, name, old.texts.get(member), new.texts.get(member))
@@ -205,26 +207,28 @@ def _item_changes(owner: str, old: ItemState | None, new: ItemState | None) -> I
         order = f"the arguments are in a different order: {', '.join(new.arguments)}"
         yield Difference("argument-order", owner, order)
     if more := sorted({*new.scopes}.difference(old.scopes)):
-        yield Difference("scopes-needed", owner, f"callers need more scopes: {' '.join(more)}")
+        yield Difference("scopes-needed", owner, f"callers need additional scopes: {' '.join(more)}")
     if fewer := sorted({*old.scopes}.difference(new.scopes)):
-        yield Difference("scopes-dropped", owner, f"scopes no longer required: {' '.join(fewer)}")
+        yield Difference("scopes-dropped", owner, f"callers no longer need these scopes: {' '.join(fewer)}")
     for path in sorted(old.files.keys() | new.files.keys()):
         before, after = old.files.get(path), new.files.get(path)
         if before != after:
-            message = f"{path} {_presence(before, after)}, so hosts ask users to approve the skill again"
+            message = (
+                f"{path} {_describe_presence(before, after)}, so hosts ask users to approve the skill again"
+            )
             yield Difference("skill-file", owner, message, before and before[1], after and after[1])
 
 
-def find_uncomparable(old: Answer, new: Answer) -> list[str]:
+def find_not_compared(old: Answer, new: Answer) -> list[str]:
     """
-    Return the prompts and resources that both sides have, but for which there is no text to compare.
+    Return the prompts and resources that both sides have, but that have no text to compare.
 
     Args:
         old:
             The old side.
 
         new:
-            The new side, with the outcomes of the same calls.
+            The new side, with the outcomes of the same calls as the old side.
     """
     owners: list[str] = []
     for owner in sorted(new.items.keys() & old.items.keys() & new.outcomes.keys()):
@@ -244,7 +248,7 @@ def _is_sample(answer: Answer, owner: str, label: str) -> bool:
     return call is not None and call.source == "sample"
 
 
-def _presence(old: object, new: object) -> str:
+def _describe_presence(old: object, new: object) -> str:
     return "was removed" if new is None else "was added" if old is None else "has changed"
 
 
@@ -269,11 +273,11 @@ def _argument_changes(
     if old.required != new.required:
         yield Difference(f"argument-now-{word}", owner, f"{label} is now {word}")
     if old.schema != new.schema:
-        kind, message = "argument-narrowed", "no longer accepts all values that it accepted"
+        kind, message = "argument-narrowed", "no longer accepts all values that it accepted before"
         if accepts_all(old.alternatives, new.alternatives):
             kind, message = "argument-widened", "accepts more values than before"
             if accepts_all(new.alternatives, old.alternatives):
-                kind, message = "argument-type", "accepts the same values, described differently"
+                kind, message = "argument-type", "accepts the same values, but describes them differently"
         types = (old.schema, new.schema) if old.type == new.type else (old.type, new.type)
         yield Difference(kind, owner, f"{label} {message}", *types)
     for member in ("title", "description", "default"):
@@ -285,15 +289,16 @@ def _argument_changes(
 
 def accepts_all(old: Sequence[str], new: Sequence[str]) -> bool:
     """
-    Return whether no alternative was removed, so that an argument accepts every text that it accepted before.
+    Return whether an argument still accepts every text that it accepted before.
 
-    The empty string is ignored, because it means "not given" for all types but strings.
+    That is the case if no alternative was removed. The empty string is ignored, because it means "not given"
+    for all types except strings.
     """
     return _ANY_TEXT in new or {*old} <= {*new}
 
 
 def _outcome_changes(owner: str, old: Answer, new: Answer) -> Iterator[Difference]:
-    """Yield the changes in outcomes. Yield those for generated arguments only if there is no other change."""
+    """Yield the changed outcomes; for generated arguments, only if no earlier outcome has changed."""
     noun, verb = ("rendering", "renders") if owner.startswith("prompt ") else ("reading", "contains")
     outcomes = old.outcomes.get(owner, {})
     is_changed = False
@@ -318,10 +323,10 @@ def text_changes(old: Sequence[Answer], new: Sequence[Answer]) -> list[TextChang
 
     Args:
         old:
-            The answer of the old side, and repeated answers.
+            The answer of the old side, followed by any repeated answers.
 
         new:
-            The answer of the new side, and repeated answers.
+            The answer of the new side, followed by any repeated answers.
     """
     unsteady = {
         (owner, case)
@@ -416,7 +421,7 @@ def _changed_block(old: str, new: str) -> list[Line]:
 
 class CommitComparison:
     """
-    A thread-safe comparison of the recipes with the last commit, cached until one of the two changes.
+    A thread-safe comparison of the recipes with the last commit, cached until either of them changes.
 
     Args:
         targets:
@@ -437,7 +442,8 @@ class CommitComparison:
         """
         Return the changed cases of a prompt, each as its name, old text and new text.
 
-        The old text is None for an added case, and the new text is None for a removed case.
+        The old text is None for an added case, and the new text is None for a removed case. *version* is
+        the version number of the recipes.
 
         Raises:
             PromptkitError: If there is no commit, or if the commit cannot be loaded.

@@ -1,5 +1,5 @@
 """
-One side of a comparison, a process that loads recipes and prints what clients receive from them.
+One side of a comparison: a process that loads recipes and prints what clients receive from them.
 
 Each side has its own process, because both sides have modules of the same names. The process runs the code of
 another revision, so its answer is validated. Secrets are not protected from recipes, which run as the same
@@ -83,7 +83,7 @@ class SentCall(Struct):
     source: Literal["case", "example", "sample"]
 
 
-#: The calls of each prompt and resource by name, and by label.
+#: The calls of each prompt and resource, keyed by the item's kind and name, and then by label.
 Calls: TypeAlias = dict[str, dict[str, SentCall]]
 
 
@@ -96,7 +96,7 @@ class ArgumentState(Struct):
             Whether clients must send it.
 
         type:
-            Its type, as `list` shows it.
+            Its type, in the form that `list` shows.
 
         schema:
             The JSON Schema of its type.
@@ -105,7 +105,7 @@ class ArgumentState(Struct):
             The choices and types that it accepts, each as JSON.
 
         texts:
-            Its title, its description and its default, as far as they exist.
+            Its title, description and default, without missing ones.
     """
 
     required: bool
@@ -130,10 +130,10 @@ class ItemState(Struct):
             The scopes that callers need.
 
         arguments:
-            The arguments of a prompt by name, in order.
+            The arguments of a prompt, keyed by name, in the order of the signature.
 
         files:
-            The digest of each file of a skill by path, and the text of the file if it is a text file.
+            The digest of each file of a skill, keyed by path, and its text if it is a text file.
     """
 
     location: tuple[str, int]
@@ -149,13 +149,13 @@ class Answer(Struct):
 
     Args:
         items:
-            The prompts, resources and skills by kind and name, such as ``prompt 'review'``.
+            The prompts, resources and skills, keyed by kind and name, as in ``prompt 'review'``.
 
         calls:
             The side's own calls.
 
         outcomes:
-            The outcomes of the requested calls: each is a transcript, or a message after a prefix.
+            The outcomes of the requested calls. Each is a transcript, or a message with a prefix.
 
         errors:
             The file, line and message of each error in the recipes.
@@ -198,11 +198,11 @@ def answers_of_sides(  # noqa: PLR0913 (the options of the command)
             The targets to compare.
 
         by_cases:
-            Whether to make the calls of the new side, with only a few of the environment variables. By
-            default, the calls of the old side are made, with all variables.
+            Whether both sides make the calls of the new side, with only a few of the environment variables.
+            By default, both sides make the calls of the old side, with all variables.
 
         repeats:
-            Whether to ask each side twice.
+            Whether to get the answer of each side twice.
 
         variables:
             The names of further environment variables that cases can read.
@@ -243,7 +243,7 @@ def ask(
             The targets to load; whether to compare cases; and the calls as JSON, see `build_answer`.
 
         moved:
-            The actual folder of the recipes, and the folder to report instead.
+            The folder in which the recipes are, and the folder to show in messages instead.
 
         environment:
             The environment variables of the process; the workspace is always passed on.
@@ -303,17 +303,17 @@ def _escape(text: str) -> str:
 
 
 def _callers_workspace() -> dict[str, str]:
-    """Return the variable that passes this process's workspace, if any, to another process."""
+    """Return the environment variable that passes this process's workspace, if any, to another process."""
     try:
         folder = str(workspace())
-    except PromptError:  # missing or invalid: both sides report that
+    except PromptError:  # missing or invalid, which both sides report
         folder = os.environ.get(VARIABLE, "")
     return {VARIABLE: folder}
 
 
 def main() -> None:
     """Print the answer to the request on standard input."""
-    request = json.load(sys.stdin)  # reads to the end, so that recipes read nothing
+    request = json.load(sys.stdin)  # reads to the end, so that recipes cannot read any of it
     with (
         suppress(OSError, OutputError),  # a recipe might have closed standard output
         capture_output(restore=False) as output,
@@ -369,7 +369,7 @@ def build_answer(catalog: Catalog, calls: Calls | None = None, *, by_cases: bool
 
 
 def key_of(item: "Item | CompiledSkill") -> str:
-    """Return the kind and the name of a prompt, a resource or a skill."""
+    """Return the kind and name of a prompt, such as ``prompt 'review'``, or the kind and URI of others."""
     if isinstance(item, CompiledPrompt):
         return f"prompt {item.name!r}"
     if not isinstance(item, CompiledResource):
@@ -378,7 +378,7 @@ def key_of(item: "Item | CompiledSkill") -> str:
 
 
 def _own_calls(item: Item, *, by_cases: bool) -> dict[str, SentCall]:
-    """Return the calls of an item: its cases or, if there are none, its examples; and generated arguments."""
+    """Return calls for an item's cases or, if there are none, its examples; and for generated arguments."""
     samples: Sequence[Any] = ()
     if isinstance(item, CompiledResource):
         samples = [expand_template(item.uri_template, sent) for sent in sample_calls(item.arguments)]
@@ -422,7 +422,7 @@ def _item_states(catalog: Catalog) -> Iterator[tuple[str, ItemState]]:
     for item in (*catalog.declared, *catalog.skills):
         state = ItemState((item.location.file, item.location.line), {}, sorted(item.scopes), {}, {})
         if isinstance(item, CompiledPrompt | CompiledResource):
-            state.texts = _texts(entries[name_of(item)])
+            state.texts = _descriptive_texts(entries[name_of(item)])
         else:
             texts = ((file, file.read()) for file in item.files)
             state.files = {
@@ -435,7 +435,7 @@ def _item_states(catalog: Catalog) -> Iterator[tuple[str, ItemState]]:
         yield key_of(item), state
 
 
-def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
+def _descriptive_texts(entry: Mapping[str, Any]) -> dict[str, str]:
     """Return the descriptive fields of a listed item, without the schema of its arguments."""
     meta = {key: value for key, value in entry.get("_meta", {}).items() if key != SCHEMA}
     members = {**entry, "_meta": meta, "arguments": None}

@@ -1,4 +1,4 @@
-"""``promptkit export``: write prompts as files for clients that read folders, and remove them again."""
+"""``promptkit export``: write prompts to folders that clients read, or remove the files written earlier."""
 
 import os
 import re
@@ -35,7 +35,7 @@ from promptkit.files.reading import HashedBytes
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.targets import format_render_targets, is_within, split_prefix, split_target, with_path
 
-#: The file in the folder that records which files were written.
+#: The name of the file that records which files were written to a folder.
 RECORD: Final = ".promptkit-export.json"
 
 #: The line that ends typed input, and the pattern that finds it in an existing file.
@@ -47,7 +47,7 @@ _MAX_BYTES: Final = 1024 * 1024
 #: The format for the cases of skills.
 _EVALS: Final = "skill-evals"
 
-#: The suffix of a slash command's file, and functions that return its frozen and its live content.
+#: The suffix of a slash command's file, and the functions that return its frozen and its live content.
 _Commands = tuple[str, Callable[[FrozenPrompt], bytes], Callable[[LiveCommand], bytes]]
 _COMMANDS: Final[dict[str, _Commands]] = {
     "claude-commands": (".md", client_files.claude_command, client_files.live_claude_command),
@@ -90,7 +90,7 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _check_options(options: Namespace) -> None:
-    """Raise a usage error for options that exclude each other, and for an output folder in the recipes."""
+    """Raise a usage error if options conflict, or if the output folder is inside the recipes."""
     if options.remove and options.live:
         options.error("--live cannot be combined with --remove")
     for option in ("--set", "--lossy"):
@@ -109,13 +109,13 @@ class _CollectedFiles(Struct):
 
     Args:
         files:
-            The files of each entry of the folder, by the name of the entry.
+            The files of each entry of the output folder, keyed by the name of the entry.
 
         lines:
             Lines to print about frozen arguments, and about files whose text can differ from the prompt's.
 
         rejected:
-            The names of the prompts that cannot be exported, by reason.
+            The names of the prompts that cannot be exported, keyed by reason.
     """
 
     files: dict[str, dict[str, HashedBytes]] = {}
@@ -132,12 +132,12 @@ def _describe_error(reason: str, names: Sequence[str]) -> str:
 
 def _collect_files(options: Namespace, folder: Folder, catalog: Catalog) -> _CollectedFiles:
     """
-    Return the files to write, and why prompts cannot be exported.
+    Return the files to write, and the reasons why prompts cannot be exported.
 
     Raises:
-        UnknownPromptError: If there is no prompt or skill of a given name.
+        UnknownPromptError: If there is no prompt or skill with one of the given names.
 
-        FolderChangeError: If two entries have the same name.
+        FolderChangeError: If two prompts or skills would be written to entries with the same name.
     """
     if options.form not in _COMMANDS:
         catalog = without_skill_prompts(catalog)
@@ -149,7 +149,7 @@ def _collect_files(options: Namespace, folder: Folder, catalog: Catalog) -> _Col
     if options.form == _EVALS:
         names = options.names or [skill.name for skill in catalog.skills if skill.saved()]
         if not names:
-            reason = "no skill has cases: save requests with NAME.case('...'), or in its metadata"
+            reason = "no skill has cases: save a request with NAME.case('...'), or in a skill's metadata"
             return _CollectedFiles(rejected={reason: []})
     _check_values(options, [catalog[name] for name in names if name in catalog])
     collected = _CollectedFiles()
@@ -161,7 +161,10 @@ def _collect_files(options: Namespace, folder: Folder, catalog: Catalog) -> _Col
             rejected += [] if error.prompt is None else [error.prompt]
             continue
         if entry_files.keys() & collected.files.keys():
-            msg = f"{', '.join(entry_files)} would contain two of them, including {name!r}: rename it"
+            msg = (
+                f"{', '.join(entry_files)} would be written twice, for {name!r} and for another name: rename "
+                "one of them"
+            )
             raise FolderChangeError(msg)
         collected.files |= entry_files
     return collected
@@ -186,7 +189,7 @@ def _build_files(
     options: Namespace, folder: Folder, catalog: Catalog, name: str, lines: list[str]
 ) -> Mapping[str, dict[str, HashedBytes]]:
     """
-    Return the files for a prompt or a skill, by entry of the folder.
+    Return the files for a prompt or a skill, keyed by the entry of the output folder.
 
     Lines to print about frozen values are appended to *lines*.
     """
@@ -199,12 +202,12 @@ def _build_files(
         return {name: {path: HashedBytes(content) for path, content in eval_files(skill).items()}}
     if name not in catalog:
         if form != "skills":
-            msg = f"{name!r} is a skill: write it with 'promptkit export skills'"
+            msg = f"{name!r} is a skill: export it with 'promptkit export skills'"
             raise ClientFileError(msg)
         return files_by_skill(skill for skill in catalog.skills if skill.name == name)
     prompt, entry = catalog[name], _entry_name(form, name)
     if options.live:
-        command = LiveCommand(prompt, _target(options), _choose_end_line(folder, entry))
+        command = LiveCommand(prompt, _format_targets(options), _choose_end_line(folder, entry))
         if form in _COMMANDS:
             _, _, live_content = _COMMANDS[form]
             return {entry: {FILE: HashedBytes(live_content(command))}}
@@ -235,7 +238,7 @@ def _read_values(options: Namespace, prompt: CompiledPrompt) -> dict[str, str]:
 
 
 def _choose_end_line(folder: Folder, entry: str) -> str:
-    """Return the line that ends typed input. An existing file keeps its line, and thus its content."""
+    """Return the line that ends typed input. An existing file keeps its line, so its content is unchanged."""
     try:
         match = _END_PATTERN.search(folder.read(entry, _MAX_BYTES))
     except OSError:
@@ -243,35 +246,37 @@ def _choose_end_line(folder: Folder, entry: str) -> str:
     return match[1].decode() if match else _END_LINE.format(secrets.token_hex(16))
 
 
-def _target(options: Namespace) -> str:
+def _format_targets(options: Namespace) -> str:
     """
-    Return the words for the targets of a live command; ``""`` if the command finds the configured targets.
+    Return the targets as words of a live command; ``""`` if the command itself finds the configured targets.
 
     Paths are absolute, unless the command runs in the project.
     """
     is_inside = _is_inside(options)
     if is_inside and not options.has_targets:
         return ""
-    targets = options.targets if is_inside else [*map(_absolute, options.targets)]
+    targets = options.targets if is_inside else [*map(_make_absolute, options.targets)]
     return format_render_targets(targets, client_files.target_word)
 
 
-def _absolute(target: str) -> str:
+def _make_absolute(target: str) -> str:
     path, _ = split_target(target)
     is_path = os.path.exists(path)  # noqa: PTH110 (a module is not a path)
     return with_path(target, os.path.abspath(path)) if is_path else target  # noqa: PTH100 (text)
 
 
 def _is_inside(options: Namespace) -> bool:
-    """Return whether the folder to write to is inside the current folder, like the folders of a project."""
+    """Return whether the output folder is inside the current folder, like the folders of a project."""
     return is_within(os.path.realpath(options.folder), os.path.realpath("."))
 
 
 def identify_recipes(targets: Sequence[str], project: str | None) -> str:
     """
-    Return an identifier of the recipes. In a project, its paths are relative, so it is the same everywhere.
+    Return an identifier for the recipes, which consists of their paths.
+
+    If *project* is not None, the paths are relative to it, so that they are the same on every machine.
     """
-    paths = [split_prefix(target)[1] for target in targets]  # with another prefix, they are the same recipes
+    paths = [split_prefix(target)[1] for target in targets]  # recipes with another prefix are the same
     if project is not None:
         return " ".join(Path(os.path.relpath(path, project)).as_posix() for path in paths)
     return os.pathsep.join(map(os.path.realpath, paths))

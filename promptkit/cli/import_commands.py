@@ -28,14 +28,14 @@ from promptkit.declarations.options import name_slug
 from promptkit.files.folder import Folder
 from promptkit.loader.discovery import MARKDOWN_ENDING
 
-#: The suffix of the files of each format, and their parser.
-_READERS: Final[dict[str, tuple[str, Callable[[str, str], SlashCommand]]]] = {
+#: The suffix of the files of each format, and the function that parses these files.
+_PARSERS: Final[dict[str, tuple[str, Callable[[str, str], SlashCommand]]]] = {
     "claude-commands": (".md", read_claude_command),
     "gemini-commands": (".toml", read_gemini_command),
     "vscode-prompts": (".prompt.md", read_vscode_prompt),
 }
 
-#: Larger files are rejected.
+#: Maximum size of a file in bytes. Larger files are rejected.
 _MAX_BYTES: Final = 1 << 20
 
 
@@ -45,13 +45,13 @@ class _Source(NamedTuple):
 
     Args:
         path:
-            Its path in messages.
+            The path to show in messages.
 
         name:
-            The name of its command: the path within the given folder, without the suffix.
+            The name of the command, which is the path within the given folder, without the suffix.
 
         read:
-            Returns its bytes, or raises OSError.
+            A function that returns the content of the file, or raises OSError.
     """
 
     path: str
@@ -60,30 +60,30 @@ class _Source(NamedTuple):
 
 
 def run(options: Namespace, output: Output) -> int:
-    """Write a recipe for each file, and report what could not be converted."""
-    ending, read = _READERS[options.client_format]
+    """Write a recipe for each file, and report the files and features that could not be converted."""
+    ending, parse = _PARSERS[options.client_format]
     sources = list[_Source]()
     for path in options.paths:
-        path_sources = _find(path, ending)
+        path_sources = _find_sources(path, ending)
         if path_sources is None:
             return fail(f"there is no file or folder {path!r}", Exit.USAGE)
         sources += path_sources
     if not sources:
-        return fail(f"there are no files *{ending} in {', '.join(map(repr, options.paths))}", Exit.USAGE)
+        return fail(f"there are no *{ending} files in {', '.join(map(repr, options.paths))}", Exit.USAGE)
     writer = _RecipeWriter(Folder.named(options.out))
     for source in sources:
-        output.print_lines(writer.write(source, read), one_line=True)
+        output.print_lines(writer.write(source, parse), one_line=True)
     output.print_lines(writer.summary())
     return Exit.FAILED if writer.lossy or writer.rejected else Exit.OK
 
 
-def _find(path: str, ending: str) -> list[_Source] | None:
-    """Return the files of a format at *path*, a file or a folder; None if *path* does not exist."""
+def _find_sources(path: str, ending: str) -> list[_Source] | None:
+    """Return the files of a format at *path*, which is a file or a folder; None if it does not exist."""
     path = os.path.normpath(path)
     folder = Folder.named(path, is_portable=False)
     try:
         if folder.exists():
-            return list(_walk(folder, ending))
+            return list(_walk_sources(folder, ending))
     except NotADirectoryError:
         pass  # a file, handled below
     except OSError as error:
@@ -96,11 +96,11 @@ def _find(path: str, ending: str) -> list[_Source] | None:
     return [_Source(path, name.removesuffix(ending), partial(folder.read, name, _MAX_BYTES))]
 
 
-def _walk(folder: Folder, ending: str) -> Iterator[_Source]:
+def _walk_sources(folder: Folder, ending: str) -> Iterator[_Source]:
     """
     Yield the files of a format in a folder tree.
 
-    Links and unreadable folders are yielded as well, because reading them raises the error to report.
+    Links and unreadable folders are yielded as well, because the error raised by reading them is reported.
     """
     unreadable: dict[str, OSError] = {}
     files = folder.walk(on_error=unreadable.__setitem__)
@@ -118,7 +118,7 @@ def _raise(error: OSError) -> bytes:
 
 
 class _RecipeWriter:
-    """Writes recipes, and counts the results."""
+    """Writes recipes, and counts the imported and the rejected files."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
@@ -126,24 +126,24 @@ class _RecipeWriter:
         self._prompt_names = UniqueNames("-")
         self.imported = self.lossy = self.rejected = 0
 
-    def write(self, source: _Source, read: Callable[[str, str], SlashCommand]) -> list[str]:
-        """Write the recipe of a file; return the lines that report it, or why it is not imported."""
+    def write(self, source: _Source, parse: Callable[[str, str], SlashCommand]) -> list[str]:
+        """Write the recipe for a file; return the lines that report this, or why the file is not imported."""
         path = source.path
         try:
             source.name.encode()
             text = source.read().decode("utf-8-sig").replace("\r\n", "\n")
-            command = read(source.name, text)
+            command = parse(source.name, text)
             files = self._write(command)
         except Exception as error:  # noqa: BLE001 (one bad file does not stop the import of the others)
             self.rejected += 1
-            return [f"{path}:{getattr(error, 'line', 1)}: not imported: {_reason(error, source)}"]
+            return [f"{path}:{getattr(error, 'line', 1)}: not imported: {_explain_rejection(error, source)}"]
         self.imported += 1
         self.lossy += bool(command.losses)
         wrote = f"{path}: wrote {' and '.join(files)}"
         return [wrote, *(f"{path}:{loss.line}: {loss.description}" for loss in command.losses)]
 
     def _write(self, command: SlashCommand) -> list[str]:
-        """Write the files of a command, and return their paths."""
+        """Write the recipe for a command, and return the paths of its files."""
         is_python = needs_python(command)
         find_path = python_path if is_python else markdown_path
         path = self._paths.reserve(find_path(command.name))
@@ -167,7 +167,7 @@ class _RecipeWriter:
             yield f"did not import {counted(self.rejected, 'file')}"
 
 
-def _reason(error: Exception, source: _Source) -> str:
+def _explain_rejection(error: Exception, source: _Source) -> str:
     match error:
         case CommandSyntaxError():
             return str(error)

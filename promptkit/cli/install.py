@@ -15,7 +15,7 @@ from promptkit.catalog.skills import CompiledSkill
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_error, print_text
 from promptkit.cli.export import describe_change, identify_recipes
-from promptkit.cli.install_list import parse_serve_arguments, parse_served, print_clients
+from promptkit.cli.install_list import parse_serve_arguments, parse_served_arguments, print_clients
 from promptkit.cli.loading import load_catalog, load_for_files
 from promptkit.cli.options import configured_targets, parse
 from promptkit.cli.output import Output
@@ -45,16 +45,16 @@ from promptkit.files.edits import FileEditError, ForeignEntryError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.targets import has_skills, project_of, split_prefix
 
-#: The options that offer prompts as tools.
+#: The options of `serve` that offer prompts as tools.
 _TOOLS: Final = {"--tools", "--tools-search"}
 
-#: Returns the server that replaces the current entry; None removes the entry.
-_Server: TypeAlias = Callable[[Any], InstalledServer] | None
+#: A function that is called with the current entry and returns the server to replace it; None to remove it.
+_ServerFactory: TypeAlias = Callable[[Any], InstalledServer] | None
 
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Add or remove entries, or print the changes; with ``--list``, print the existing entries.
+    Add or remove entries, or only print the changes; with ``--list``, print the existing entries.
 
     Raises:
         LoadError: If the target does not exist, or the name of the server is unknown.
@@ -74,7 +74,7 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _configuration_of(options: Namespace, client: str, scope: Scope = "user") -> ConfigurationFile:
-    """Return the configuration of a client, for the project of the current folder."""
+    """Return the configuration of a client; with scope ``project``, the one in the current project."""
     file = options.configuration.file
     project = os.path.dirname(file) if file else os.getcwd()  # noqa: PTH109, PTH120 (text)
     return ConfigurationFile(client, scope, project)
@@ -85,15 +85,15 @@ def _change_servers(options: Namespace, configurations: list[ConfigurationFile],
     configurations = _select_by_scope(options, configurations)
     name = None if options.all else _server_name(options)
     # Errors are reported before the first change.
-    servers = [_server(options, configuration, name) for configuration in configurations]
-    prompts = _prompt_names(options, configurations)
+    servers = [_server_factory(options, configuration, name) for configuration in configurations]
+    prompts = _load_prompt_names(options, configurations)
     code, has_servers = Exit.OK, False
     for configuration, server in zip(configurations, servers, strict=True):
         try:
             for entry_name in _find_our_servers(configuration, options.url) if name is None else [name]:
                 _check_project(options, configuration, entry_name)
                 change = plan_change(configuration, entry_name, server, options.url)
-                _apply(change, prompts, options, output)
+                _apply_change(change, prompts, options, output)
                 has_servers = True
         except FileEditError as error:
             _print_edit_error(configuration, error, server)
@@ -103,19 +103,19 @@ def _change_servers(options: Namespace, configurations: list[ConfigurationFile],
     return code
 
 
-def _prompt_names(options: Namespace, configurations: Sequence[ConfigurationFile]) -> Collection[str]:
-    """Return the names of the prompts; none if no client hides prompts, or the recipes cannot be loaded."""
+def _load_prompt_names(options: Namespace, configurations: Sequence[ConfigurationFile]) -> Collection[str]:
+    """Return the names of the prompts if any client might hide some of them; none if loading them fails."""
     may_hide = any(get_client(configuration.client).hides_prompts for configuration in configurations)
     if options.command == "uninstall" or options.url is not None or not may_hide:
         return ()
     try:
         return [*load_catalog(configured_targets(options))]
-    except LoadError:  # the server reports it
+    except LoadError:  # the server will report it
         return ()
 
 
 def _select_by_scope(options: Namespace, configurations: list[ConfigurationFile]) -> list[ConfigurationFile]:
-    """Return the configurations with the requested scope; exit if a client named by the user has none."""
+    """Return the configurations that support the requested scope; exit if a named client does not."""
     for configuration in configurations if options.clients else ():
         if options.scope not in configuration.scopes:
             options.error(f"argument --scope: {configuration.title} has no {options.scope} configuration")
@@ -123,7 +123,7 @@ def _select_by_scope(options: Namespace, configurations: list[ConfigurationFile]
 
 
 def _server_name(options: Namespace) -> str:
-    """Return the name of the server: from the options, the project's folder or the URL's host."""
+    """Return the name of the server, taken from the options, the host of the URL or the project's folder."""
     if options.url is not None and options.has_targets:
         options.error(
             f"unexpected argument {options.targets[0]!r}: the server at --url chooses its own targets"
@@ -143,31 +143,34 @@ def _server_name(options: Namespace) -> str:
 
 def _check_project(options: Namespace, configuration: ConfigurationFile, name: str) -> None:
     """
-    Check that the existing server of this name, which would be changed, does not serve another project.
+    Check that the existing server with this name does not serve another project, before it is changed.
 
     Raises:
-        ForeignEntryError: If all recipes that the server serves, and that still exist, belong to other
-            projects.
+        ForeignEntryError: If the server serves existing recipes, but all of them belong to other projects.
     """
     if options.all or options.url is not None or (options.command == "uninstall" and options.name):
         return
     entry = read_servers(configuration).get(name)
-    served = parse_served(configuration.settings, entry).targets
+    served = parse_served_arguments(configuration.settings, entry).targets
     projects = {project_of(configuration.resolve_path(split_prefix(word)[1])): word for word in served}
     if projects and projects.keys().isdisjoint({None, *map(project_of, configured_targets(options))}):
         target = next(iter(projects.values()))
-        msg = f"its server {name!r} serves {target} of another project: choose another name with --name"
+        msg = (
+            f"its server {name!r} serves {target}, which belongs to another project: choose another name "
+            "with --name"
+        )
         raise ForeignEntryError(msg)
 
 
-def _server(options: Namespace, configuration: ConfigurationFile, name: str | None) -> _Server:
+def _server_factory(options: Namespace, configuration: ConfigurationFile, name: str | None) -> _ServerFactory:
+    """Return the function that creates the server to add; None if the server must be removed."""
     if options.command == "uninstall" or name is None:
         return None
     if options.url is None:
         targets = configured_targets(options)
         server = local_server(name, targets, configuration, dict(options.env))
-        given = _given_options(options, configuration)
-        return partial(_choose_options, server, configuration, given, has_skills(targets))
+        chosen_options = _given_options(options, configuration)
+        return partial(_choose_options, server, configuration, chosen_options, has_skills(targets))
     if configuration.settings.url is None:
         hint = configuration.settings.instead_of_url
         options.error(
@@ -180,7 +183,7 @@ def _server(options: Namespace, configuration: ConfigurationFile, name: str | No
 
 def _given_options(options: Namespace, configuration: ConfigurationFile) -> tuple[str, ...] | None:
     """
-    Return the options after ``--``, with paths in the form for a configuration; None without ``--``.
+    Return the options after ``--``, with paths in the form that a configuration needs; None without ``--``.
 
     Raises:
         SystemExit: If an option is unknown, or cannot be used by a server that a client starts.
@@ -202,34 +205,34 @@ def _choose_options(
     server: InstalledServer,
     configuration: ConfigurationFile,
     options: Sequence[str] | None,
-    skills: bool,  # noqa: FBT001 (bound by partial)
+    serves_skills: bool,  # noqa: FBT001 (bound by partial)
     entry: Any,
 ) -> InstalledServer:
     """
-    Return a server with the given options or, without any, with the options of its current entry.
+    Return a server with the given options, and with the options that the client needs.
 
     Args:
         server:
             The server, without options.
 
         configuration:
-            The configuration.
+            The client's configuration.
 
         options:
-            The options; None keeps the options of the entry.
+            The given options; None to keep the options of the current entry.
 
-        skills:
-            Whether the targets have skills.
+        serves_skills:
+            Whether there are skills in the targets.
 
         entry:
             The current entry.
     """
-    current = parse_served(configuration.settings, entry)
+    current = parse_served_arguments(configuration.settings, entry)
     chosen = current.options if options is None else options
     has_prompts = get_client(configuration.client).has_prompts
     added = [] if has_prompts or not _TOOLS.isdisjoint(chosen) else ["--tools"]
     is_chosen = any(option.startswith("--skills-as") for option in chosen)
-    if skills and not configuration.settings.skills and not is_chosen:
+    if serves_skills and not configuration.settings.skills and not is_chosen:
         added.append(f"--skills-as={'tools,prompts' if has_prompts else 'tools'}")
     return replace(server, command=(*server.command, *chosen, *added))
 
@@ -242,7 +245,7 @@ def _find_our_servers(configuration: ConfigurationFile, url: str | None) -> list
     ]
 
 
-def _print_edit_error(configuration: ConfigurationFile, error: FileEditError, server: _Server) -> None:
+def _print_edit_error(configuration: ConfigurationFile, error: FileEditError, server: _ServerFactory) -> None:
     """Print why a file was not changed, and the text that users can add to it themselves."""
     print_error(escape_invisible(f"{configuration.path}{error.location}: {error}", one_line=True))
     if server is not None and not isinstance(error, ForeignEntryError):
@@ -253,7 +256,7 @@ def _print_edit_error(configuration: ConfigurationFile, error: FileEditError, se
         print_text(f"the file was not changed; you can add this yourself:\n\n{text}")
 
 
-def _apply(change: EntryChange, prompts: Collection[str], options: Namespace, output: Output) -> None:
+def _apply_change(change: EntryChange, prompts: Collection[str], options: Namespace, output: Output) -> None:
     """Make a change if it is needed, and print it; with ``--dry-run``, only print it."""
     client = get_client(change.file.client)
     is_done = not options.dry_run
@@ -266,7 +269,9 @@ def _apply(change: EntryChange, prompts: Collection[str], options: Namespace, ou
     )
     if options.token_env is not None:
         hint = f"set it where you start {client.title}"
-        output.print_lines([f"    {client.title} sends the token in {options.token_env}: {hint}"])
+        output.print_lines(
+            [f"    {client.title} sends the token in the variable {options.token_env}: {hint}"]
+        )
 
 
 def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) -> Iterator[str]:
@@ -320,7 +325,7 @@ def _change_skills(options: Namespace, configurations: list[ConfigurationFile], 
     """
     if options.url is not None or options.name is not None:
         options.error("--skills writes folders: omit --url and --name")
-    configurations = _select_with_folders(options, configurations)
+    configurations = _select_skill_readers(options, configurations)
     targets: Sequence[str] = () if options.all else configured_targets(options)
     skills = _load_skills(targets) if options.command == "install" else ()
     if skills is None:
@@ -350,10 +355,10 @@ def _change_skills(options: Namespace, configurations: list[ConfigurationFile], 
     return code
 
 
-def _select_with_folders(
+def _select_skill_readers(
     options: Namespace, configurations: Sequence[ConfigurationFile]
 ) -> list[ConfigurationFile]:
-    """Return the configurations of clients that read skills from folders; exit if a named client does not."""
+    """Return the configurations of clients that read skills from a folder; exit if a named one does not."""
     for configuration in configurations if options.clients else ():
         if configuration.skills is None:
             readers = ", ".join(name for name, client in INSTALLABLE.items() if client.skills)
@@ -391,73 +396,74 @@ def _apply_skills(
     )
     own_commands = get_client(configuration.client).own_commands
     output.print_lines(
-        f"    {title} has its own command {name!r}: only models find the skill"
+        f"    {title} has its own command {name!r}, so only models can use the skill"
         for name in change.names
         if name in own_commands
     )
 
 
 #: The help for the options of the server that `install` writes.
-_SERVED: Final = """\
-Options of promptkit serve follow --, as in: promptkit install zed -- --grace 5.
-The next install of the server keeps them, unless it has a -- too."""
+_SERVE_OPTIONS_HELP: Final = """\
+Write options of promptkit serve after --, as in: promptkit install zed -- --grace 5.
+If you install the server again without --, it keeps its options."""
 
 
-def add_install_options(install: ArgumentParser) -> None:
-    """Add the options of ``promptkit install`` to its parser."""
-    _add_common(install)
+def add_install_options(parser: ArgumentParser) -> None:
+    """Add the options of `install` to a parser."""
+    _add_common_options(parser)
     variable = "an environment variable for the server; can be repeated"
-    install.add_argument(
-        "--env", type=_variable, action="append", default=[], metavar="NAME=VALUE", help=variable
+    parser.add_argument(
+        "--env", type=_parse_variable, action="append", default=[], metavar="NAME=VALUE", help=variable
     )
     bearer = "the client's environment variable with the bearer token for --url; its value is not written"
-    install.add_argument("--token-env", type=_variable_name, metavar="NAME", help=bearer)
-    listing = "list the clients on this machine, or the named ones, with the servers that they start"
-    install.add_argument("--list", action="store_true", help=listing)
-    install.add_argument_group("options of the server", _SERVED)
-    install.set_defaults(all=False)
+    parser.add_argument("--token-env", type=_parse_variable_name, metavar="NAME", help=bearer)
+    listing = "list all clients, or the named ones, with their configurations and their promptkit servers"
+    parser.add_argument("--list", action="store_true", help=listing)
+    parser.add_argument_group("options of the server", _SERVE_OPTIONS_HELP)
+    parser.set_defaults(all=False)
 
 
-def add_uninstall_options(uninstall: ArgumentParser) -> None:
+def add_uninstall_options(parser: ArgumentParser) -> None:
     """Add the options of `uninstall` to a parser."""
-    _add_common(uninstall)
+    _add_common_options(parser)
     every = (
-        "remove every server of promptkit, or all skills with --skills, from the named clients or from all"
+        "remove every promptkit server or, with --skills, all skills that promptkit installed, from the "
+        "named clients or from all clients"
     )
-    uninstall.add_argument("--all", action="store_true", help=every)
-    uninstall.set_defaults(list=False, env=[], token_env=None)
+    parser.add_argument("--all", action="store_true", help=every)
+    parser.set_defaults(list=False, env=[], token_env=None)
 
 
-def _add_common(command: ArgumentParser) -> None:
+def _add_common_options(parser: ArgumentParser) -> None:
     """Add the arguments and options that both commands have."""
-    add = command.add_argument
+    add = parser.add_argument
     client = (
-        "one or more clients, by their names in install --list; write a folder with the name "
-        "of a client as ./NAME"
+        "one or more clients, named as in install --list; if a folder has the name of a client, write "
+        "the folder as ./NAME"
     )
-    command.set_defaults(find_clients=_find_clients)
-    add("client", nargs="?", type=_client, metavar="CLIENT", help=client)
-    add_targets(command)
+    parser.set_defaults(separate_clients=_separate_clients)
+    add("client", nargs="?", type=_parse_client, metavar="CLIENT", help=client)
+    add_targets(parser)
     name = "the server's name in the client (default: the project's folder; with --url, the host)"
-    add("--name", type=_entry_name, help=name)
-    scope = "for you in every project, or for everyone in this project (default: user)"
+    add("--name", type=_parse_entry_name, help=name)
+    scope = "user: for you, in every project; project: for everyone in this project (default: user)"
     add("--scope", choices=("user", "project"), default="user", help=scope)
-    url = "the URL of a server over HTTP, if the client does not start the server"
-    add("--url", type=_http_url, metavar="URL", help=url)
-    skills = "write or remove skills in the client's folder of skills, instead of a server"
+    url = "the URL of an HTTP server to connect to; without a URL, the client starts the server"
+    add("--url", type=_parse_http_url, metavar="URL", help=url)
+    skills = "write skills to the client's skills folder, or remove them, instead of a server"
     add("--skills", action="store_true", help=skills)
     add("--dry-run", action="store_true", help="print the changes without making them")
 
 
 @report_value_error
-def _client(text: str) -> str:
-    """Check that a string names a client that promptkit can be added to, and return it."""
+def _parse_client(text: str) -> str:
+    """Return the name of a client, which must be one that promptkit can be added to."""
     get_client(text, INSTALLABLE)
     return text
 
 
-def _variable(text: str) -> tuple[str, str]:
-    """Parse ``NAME=VALUE``, an environment variable."""
+def _parse_variable(text: str) -> tuple[str, str]:
+    """Parse ``NAME=VALUE``, where NAME is the name of an environment variable."""
     name, equals, value = text.partition("=")
     require(
         equals and _is_variable(name), f"{name!r} is not a variable name followed by '=': write NAME=VALUE"
@@ -465,9 +471,9 @@ def _variable(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _variable_name(text: str) -> str:
-    """Check that a string is a valid name of an environment variable, and return it."""
-    require(_is_variable(text), f"{text!r} is not the name of a variable: write it as in PROMPTS_TOKEN")
+def _parse_variable_name(text: str) -> str:
+    """Return the name of an environment variable, which must be valid."""
+    require(_is_variable(text), f"{text!r} is not the name of a variable: use a name such as PROMPTS_TOKEN")
     return text
 
 
@@ -475,8 +481,8 @@ def _is_variable(name: str) -> bool:
     return name.isidentifier() and name.isascii()
 
 
-def _entry_name(text: str) -> str:
-    """Check that a string is a valid name of a server in a client's configuration, and return it."""
+def _parse_entry_name(text: str) -> str:
+    """Return a server's name in a client's configuration, which must be valid."""
     name = to_server_name(text)
     require(
         name == text, f"{text!r} is not a valid name: use 1 to 64 letters, digits, - or _, as in {name!r}"
@@ -484,21 +490,21 @@ def _entry_name(text: str) -> str:
     return text
 
 
-def _http_url(text: str) -> str:
-    """Check that a string is an http or https URL, and return it."""
+def _parse_http_url(text: str) -> str:
+    """Return a URL, which must have the scheme http or https."""
     try:
         parts = urlsplit(text)
         is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # the port is not a number
         is_http = False
     is_url = is_http and text.isprintable() and " " not in text
-    require(is_url, f"{text!r} is not a URL: write it as in http://127.0.0.1:8000/mcp")
+    require(is_url, f"{text!r} is not an HTTP URL: write it as in http://127.0.0.1:8000/mcp")
     return text
 
 
-def _find_clients(options: Namespace) -> None:
+def _separate_clients(options: Namespace) -> None:
     """
-    Separate the clients from the targets. Clients come first, and have known names.
+    Separate the clients from the targets. Clients come first, and are recognized by their names.
 
     Raises:
         SystemExit: If a client follows a target, or options conflict.
@@ -519,7 +525,7 @@ def _check_conflicts(options: Namespace) -> None:
         if options.command != "install" or options.list:
             options.error(f"{word} can only be used with install, without --list")
         if options.url is not None or options.skills:
-            options.error(f"{word} only applies to a server that the client starts")
+            options.error(f"{word} only applies to a server that the client starts: omit --url and --skills")
     if options.token_env is not None and (options.url is None or options.list):
         options.error("--token-env is for a server over HTTP: add --url, and omit --list")
     if options.all and (options.targets or options.name is not None):

@@ -1,4 +1,4 @@
-"""``promptkit install --list``: clients, their configurations, and the promptkit servers in each of these."""
+"""``promptkit install --list``: show clients, their configurations, and the promptkit servers in these."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -43,7 +43,7 @@ def parse_serve_arguments(words: Sequence[str], convert_path: Callable[[str], st
             The arguments after ``serve``.
 
         convert_path:
-            Converts an option's path to the form for the configuration.
+            A function that converts a path in an option to the form that the configuration needs.
     """
     known, remaining = options_of("serve"), iter(words)
     targets, options = list[str](), list[str]()
@@ -60,7 +60,7 @@ def parse_serve_arguments(words: Sequence[str], convert_path: Callable[[str], st
     return ServeArguments(tuple(targets), tuple(options))
 
 
-def parse_served(settings: ClientConfiguration, entry: Any) -> ServeArguments:
+def parse_served_arguments(settings: ClientConfiguration, entry: Any) -> ServeArguments:
     """Return the arguments of ``serve`` in an entry of a client's configuration."""
     return parse_serve_arguments(serve_arguments_in(settings, entry) or ())
 
@@ -71,13 +71,13 @@ def print_clients(configurations: Iterable[ConfigurationFile], url: str | None, 
 
     Args:
         configurations:
-            A configuration of each client.
+            One configuration for each client.
 
         url:
-            A URL whose entries count as promptkit servers.
+            A URL. Servers at this URL count as promptkit servers.
 
         output:
-            Where to print.
+            The output to print to.
     """
     for configuration in configurations:
         output.print_lines(_client_lines(configuration, url), one_line=True)

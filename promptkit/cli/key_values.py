@@ -1,4 +1,4 @@
-"""Arguments on the command line, ``KEY=VALUE``, ``KEY=@FILE`` and ``KEY=@-``, as a client would send them."""
+"""Parses ``KEY=VALUE``, ``KEY=@FILE`` and ``KEY=@-`` on the command line into what a client would send."""
 
 import os
 import re
@@ -31,13 +31,13 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
 
     Args:
         arguments:
-            The parameters. Files for parameters of type `bytes` are encoded in base64.
+            The declared arguments. Files for arguments of type `bytes` are encoded in base64.
 
         words:
             The command-line arguments.
 
         folder:
-            The base of relative paths.
+            The base folder for relative paths.
 
     Raises:
         ArgumentSyntaxError: If a word has no ``=``, a key is repeated, a value is not text, or a file
@@ -48,7 +48,7 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
         key, equals, value = word.partition("=")
         description = "a word without '='" if arguments.secret else repr(word)
         _require(equals, f"{description} is not an argument: write KEY=VALUE, or KEY=@FILE")
-        _require(key not in values, f"{key!r} is given twice")
+        _require(key not in values, f"{key!r} is given twice: pass it only once")
         values[key] = value
     is_read_once = [*values.values()].count("@-") < 2
     _require(is_read_once, "only one argument can be read from standard input: pass KEY=@FILE for the others")
@@ -61,13 +61,13 @@ def read_typed_arguments(arguments: Arguments, end: str) -> dict[str, str]:
 
     The input starts with a dot, so that shells and clients do not expand the start of the text, such as
     ``~/notes``. A single argument receives the whole text. With several arguments, the text can start with
-    ``KEY=VALUE`` pairs. The rest is the value of the only missing required argument, or is split as by a
-    shell into values for the remaining arguments, in the order of the signature. Empty text means no
-    arguments.
+    ``KEY=VALUE`` pairs. If exactly one required argument is still missing, it receives the remaining text.
+    Otherwise, the remaining text is split as in a shell into values for the remaining arguments, in the order
+    of the signature. Empty text means that there are no arguments.
 
     Args:
         arguments:
-            The parameters.
+            The declared arguments.
 
         end:
             The line that must end the input, because clients can truncate or change the text.
@@ -75,7 +75,7 @@ def read_typed_arguments(arguments: Arguments, end: str) -> dict[str, str]:
     Raises:
         ArgumentSyntaxError: If the end is missing, or if the input is not text or is too long.
     """
-    data = _read("--typed", "-", Path(), "standard input")
+    data = _read_source("--typed", "-", Path(), "standard input")
     text = _decode(data, "the typed arguments are not UTF-8")
     typed = text.removeprefix(".").removesuffix(f"\n{end}\n")
     is_complete = len(typed) == len(text) - len(f".\n{end}\n") and end not in typed
@@ -89,7 +89,7 @@ def read_typed_arguments(arguments: Arguments, end: str) -> dict[str, str]:
 
 
 def _split_typed(names: Sequence[str], required: Collection[str], typed: str) -> dict[str, str]:
-    """Return typed text as the values of several arguments."""
+    """Split typed text into the values of several arguments."""
     values: dict[str, str] = {}
     named = re.compile(rf"\s*({'|'.join(names) or '(?!)'})=('[^']*'|\"[^\"]*\"|\S*)(?:\s+|\Z)")
     while (match := named.match(typed)) is not None and match[1] not in values:
@@ -105,16 +105,16 @@ def _split_typed(names: Sequence[str], required: Collection[str], typed: str) ->
         msg = f"the typed arguments have an unclosed quote ({error}): use the other kind of quotes around it"
         raise ArgumentSyntaxError(msg) from None
     hint = "put words that belong together in quotes" if names else "the prompt takes no arguments"
-    message = f"values typed: {len(words)}, arguments left for them: {len(remaining)}; {hint}"
+    message = f"too many values were typed: {len(words)} instead of at most {len(remaining)}; {hint}"
     _require(len(words) <= len(remaining), message)
     return {**values, **dict(zip(remaining, words, strict=False))}
 
 
-def redactor_of_words(arguments: Arguments, words: Sequence[str]) -> Redactor:
+def redactor_for_words(arguments: Arguments, words: Sequence[str]) -> Redactor:
     """
-    Return a redactor of the secrets in ``KEY=VALUE`` words whose values have not been read yet.
+    Return a redactor for the secrets in ``KEY=VALUE`` words whose values have not been read yet.
 
-    It also hides secrets that start with ``@``, which are meant as text but look like file names.
+    It also hides secrets that start with ``@``, because users can mean them as text, not as names of files.
     """
     pairs = (word.partition("=") for word in words)
     return Redactor.of(arguments, {key: value.removeprefix("@") for key, _, value in pairs})
@@ -126,7 +126,7 @@ def _read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str
 
     Args:
         arguments:
-            The parameters.
+            The declared arguments.
 
         key:
             The argument's name.
@@ -135,7 +135,7 @@ def _read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str
             Text, or ``@FILE`` for the content of a file.
 
         folder:
-            The base of relative paths.
+            The base folder for relative paths.
 
     Raises:
         ArgumentSyntaxError: If the value is not text, or the file cannot be read.
@@ -148,7 +148,7 @@ def _read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str
     name = value[1:]
     _require(name, f"{key!r} has no file name after '@': write {key}=@FILE, or {key}=@@ for the text '@'")
     source = "standard input" if name == "-" else repr(name)
-    data = _read(key, name, folder, source)
+    data = _read_source(key, name, folder, source)
     argument = arguments.by_name.get(key)
     if argument is not None and _accepts_bytes(argument):
         from pybase64 import b64encode_as_string
@@ -159,7 +159,7 @@ def _read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str
 
 
 def _decode(data: bytes, reason: str) -> str:
-    """Decode UTF-8. Raises ArgumentSyntaxError with *reason* for other bytes."""
+    """Decode UTF-8. Raises ArgumentSyntaxError with *reason* if *data* is not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -189,7 +189,10 @@ def _check_not_file_name(argument: Argument | None, value: str, folder: Path) ->
     if argument.reader.is_json or _accepts_bytes(argument):
         is_name = os.path.isfile(folder / value)  # noqa: PTH113 (any text is allowed)
         name, example = argument.name, "" if argument.arg.secret else f", as in {argument.name}=@{value}"
-        _require(not is_name, f"{name!r} is the name of a file, not its content: put @ before it{example}")
+        _require(
+            not is_name,
+            f"the value of {name!r} is the name of a file, not its content: put @ before it{example}",
+        )
 
 
 def _accepts_bytes(argument: Argument) -> bool:
@@ -198,13 +201,13 @@ def _accepts_bytes(argument: Argument) -> bool:
 
 
 def _accepts(argument: Argument, matches: Callable[[Any], bool]) -> bool:
-    """Return whether the argument's type, or a member of its union, matches."""
+    """Return whether *matches* is true for the argument's type, or for any member of its union."""
     return any(
         matches(unwrap_type(member)) for member in members_of(unwrap_type(argument.annotation, core=True))
     )
 
 
-def _read(key: str, name: str, folder: Path, source: str) -> bytes:
+def _read_source(key: str, name: str, folder: Path, source: str) -> bytes:
     max_size, is_input = Limits().line, name == "-"
     too_much = f"{key!r} cannot be read from {source}: it has more than {max_size:,} bytes"
     _require(not is_input or sys.stdin is not None, f"{key!r} cannot be read: standard input is closed")
@@ -221,6 +224,6 @@ def _read(key: str, name: str, folder: Path, source: str) -> bytes:
     return data
 
 
-def _require(is_fine: object, reason: str) -> None:
-    if not is_fine:
+def _require(is_valid: object, reason: str) -> None:
+    if not is_valid:
         raise ArgumentSyntaxError(reason)

@@ -16,7 +16,7 @@ from promptkit.cli import Exit
 from promptkit.cli.calls import LOWERING, case_texts
 from promptkit.cli.diagnostics import counted
 from promptkit.cli.loading import load_catalog, open_named_server, report_catalog_errors
-from promptkit.cli.output import Output, console_on
+from promptkit.cli.output import Output, make_console
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.annotations import NO_DEFAULT
 from promptkit.protocol.capabilities import ServerInfo
@@ -97,7 +97,7 @@ def _print(catalog: Catalog, identity: ServerInfo, output: Output) -> None:
     """Print the lists as text, each item and each argument on a line. On a terminal, wrap the lines."""
     from rich.text import Text
 
-    console = console_on(output, output.width)
+    console = make_console(output, output.width)
     items = (*catalog.declared, *catalog.skills)
     server = [] if identity == UNKNOWN else [[*_server_lines(identity)]]
     blocks = [*server, *([_format_head(item), *_format_parts(item)] for item in items)]
@@ -168,13 +168,13 @@ def _format_line(text: str) -> str:
 
 
 def _format_default(argument: Argument) -> str:
-    """Return the default of an argument for display, as users would type it; ``optional`` for None."""
+    """Return a clause with the default of an argument as users would type it; ``optional`` without one."""
     is_none = argument.default is NO_DEFAULT or argument.default is None
-    text = "" if is_none else _signature_default(argument)
+    text = "" if is_none else _format_default_value(argument)
     return default_clause(argument.arg.env, filter(None, [text])) or "optional"
 
 
-def _signature_default(argument: Argument) -> str:
+def _format_default_value(argument: Argument) -> str:
     if argument.arg.secret:
         return "<secret>"
     try:
@@ -186,7 +186,7 @@ def _signature_default(argument: Argument) -> str:
 
 
 def format_type(annotation: Any) -> str:
-    """Return a type as its author writes it, without modules and `Annotated`."""
+    """Return a type as its author writes it, without module names or `Annotated`."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return format_type(arguments[0])

@@ -1,4 +1,4 @@
-"""Loading of recipes or of a server named with ``--server``, and running of commands in other processes."""
+"""Load recipes, connect to a server named with ``--server``, and run commands in other processes."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ from promptkit.standard_error import say, stderr_stream
 if TYPE_CHECKING:
     from promptkit.foreign.catalog import OpenServer
 
-#: Diagnostics of files and folders without any prompt.
+#: The rules that report files and folders from which no prompt was loaded.
 _NOTHING_LOADED: Final = (Rule.IMPORT_FAILED, Rule.NO_PROMPTS)
 
 #: The message if recipes with errors are served with ``--strict``.
@@ -73,16 +73,16 @@ def load_catalog(
             Folders, files, modules, or module:object.
 
         ignore:
-            The rules whose diagnostics are omitted.
+            The rules whose diagnostics to omit.
 
         lint:
-            Whether to report probable mistakes and import the case files as well.
+            Whether to report probable mistakes, for which the case files are imported as well.
 
         cases:
             Whether to import the case files.
 
         elicit:
-            The option `elicit` of prompts that do not set it.
+            The value of the option `elicit` for prompts that do not set it.
 
     Raises:
         LoadError: If a target does not exist, or cannot be read.
@@ -97,7 +97,7 @@ def _without_ignored(catalog: Catalog, ignore: Collection[Rule]) -> Catalog:
 
 
 def report_catalog_errors(catalog: Catalog, ignore: Collection[Rule] = ()) -> None:
-    """Print the diagnostics of a catalog on standard error, except those with ignored rules."""
+    """Print the diagnostics of a catalog on standard error, except those of ignored rules."""
     report_diagnostics(_without_ignored(catalog, ignore).diagnostics)
 
 
@@ -154,13 +154,13 @@ def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collectio
 
     Args:
         options:
-            The command, the name, and the targets.
+            The options of the command, with the name and the targets.
 
         recipes:
             The recipes at the targets.
 
         diagnostics:
-            Their diagnostics.
+            The diagnostics of the recipes.
     """
     name, skills = options.name, [skill for file in recipes.by_file for skill in file.skills]
     declared: list[tuple[str, Any]] = [*recipes.named_prompts, *((skill.name, skill) for skill in skills)]
@@ -170,7 +170,7 @@ def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collectio
         report_diagnostics(diagnostic for diagnostic in diagnostics if diagnostic.owner in owners)
         return fail(f"{kind} {name!r} cannot be rendered", Exit.FAILED)
     reject_target(options)
-    # One of the files that cannot be imported might define the name.
+    # A file that cannot be imported might define a prompt with this name.
     broken = [diagnostic for diagnostic in diagnostics if diagnostic.rule in _NOTHING_LOADED]
     report_diagnostics(broken)
     uris = [resource.uri_template for resource in recipes.resources if resource.name == name]
@@ -180,11 +180,14 @@ def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collectio
 
 
 def reject_target(options: Namespace) -> None:
-    """Raise a usage error if the given name is a target, such as ``recipes:review``."""
+    """Raise a usage error if the name of the prompt is actually a target, such as ``recipes:review``."""
     path, item = split_target(options.name)
     is_url = item.startswith("//")
     if not (options.has_targets or is_url) and os.path.exists(path):  # noqa: PTH110 (it can be any text)
-        options.error(f"name a prompt in it, as in: promptkit {options.command} {options.name} NAME")
+        options.error(
+            f"{options.name!r} is a target: name a prompt in it, as in: promptkit {options.command} "
+            f"{options.name} NAME"
+        )
 
 
 def format_unknown(error: UnknownPromptError | UnknownResourceError, options: Namespace) -> str:
@@ -206,13 +209,13 @@ def open_named_server(
             The options of the command.
 
         number:
-            The index of the server; `diff` can name two.
+            The index of the server, because `diff` accepts two.
 
         lint:
             Whether to report probable mistakes.
 
         sample:
-            Whether its prompts can be rendered with generated arguments.
+            Whether the server's prompts can be rendered with generated arguments.
 
     Raises:
         SystemExit: If an option is invalid.
@@ -231,7 +234,7 @@ def open_named_server(
 
 
 def run_promptkit(*words: str, **settings: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command of promptkit in another process, with further *settings* of `subprocess.run`."""
+    """Run a promptkit command in another process, and pass *settings* to `subprocess.run`."""
     return subprocess.run(  # noqa: S603 (promptkit itself)
         [sys.executable, "-P", "-m", "promptkit", *words],
         capture_output=True,

@@ -108,7 +108,7 @@ Review this {{language}} code.
 {{code}}
 """
 
-#: Keep in step with this repository's own Dockerfile. `serve` finds the recipes in the configuration.
+#: Keep this in sync with this repository's own Dockerfile. `serve` finds the recipes in the configuration.
 _DOCKERFILE: Final = """\
 # The prompts of this project, served to many clients over HTTP.
 #
@@ -146,14 +146,14 @@ ENTRYPOINT ["tini", "--", "promptkit"]
 CMD ["serve", "--http", "0.0.0.0", "--no-auth", "--no-watch", "--metrics"]
 """  # noqa: E501 (Docker would keep the line breaks of Python code)
 
-#: promptkit is a requirement like those of the recipes.
+#: The initial requirements.txt, to which users add the requirements of their recipes.
 _REQUIREMENTS: Final = f"""\
 # The packages in the image. Until promptkit is on your package index, put its wheel next to this file,
 # and write ./mcp_promptkit-{VERSION}-py3-none-any.whl[http,metrics] instead of the next line.
 {DISTRIBUTION}[http,metrics]~={VERSION}
 """
 
-#: Hidden files can be secrets. Tests are not served.
+#: Hidden files are excluded because they can be secrets. Tests are included, but they are not served.
 _DOCKERIGNORE: Final = """\
 .*
 **/.*
@@ -169,7 +169,7 @@ _DOCKER_FILES: Final[Mapping[str, str]] = {
     "requirements.txt": _REQUIREMENTS,
 }
 
-#: `batch` and `package` write to the folders at the root.
+#: The two folders at the root are the default output folders of `batch` and `package`.
 _IGNORED: Final = """\
 __pycache__/
 .hypothesis/
@@ -189,16 +189,16 @@ class _Sample(NamedTuple):
 
     Args:
         files:
-            The content of each file, by its path in the folder.
+            The content of each file, keyed by its path in the folder.
 
         rendered:
             The arguments of `render` in the printed command.
 
         test:
-            The command of promptkit that tests the prompt; empty if a Python test does.
+            The promptkit command that tests the prompt; empty if pytest is used instead.
 
         install:
-            Further options of `install`.
+            Further options of `install` in the printed command.
     """
 
     files: Mapping[str, str]
@@ -215,7 +215,7 @@ _SKILL_SAMPLE: Final = _Sample(
     install=" --skills",
 )
 
-#: Files of the whole project. Existing files are kept.
+#: The files that every project has. Existing files are kept.
 _PROJECT_FILES: Final[Mapping[str, str]] = {
     _PYPROJECT: _CONFIGURATION,
     ".gitignore": _IGNORED,
@@ -227,7 +227,7 @@ _DEFAULT_CLIENT: Final = "claude-code"
 
 
 def run(options: Namespace, output: Output) -> int:
-    """Write the files, and print the next commands. If the prompt or its test exists, write nothing."""
+    """Write the files and print the next commands. If the prompt or test already exists, write nothing."""
     folder = Folder.named(options.folder)
     sample = _SKILL_SAMPLE if options.skill else _MARKDOWN_SAMPLE if options.markdown else _PYTHON_SAMPLE
     required, optional = sample.files, {**_PROJECT_FILES, **(_DOCKER_FILES if options.docker else {})}
@@ -238,7 +238,7 @@ def run(options: Namespace, output: Output) -> int:
         kept = [path for path in optional if folder.lstat(path) is not None]
         files = {**required, **{path: text for path, text in optional.items() if path not in kept}}
         folder.write_new({path: text.encode() for path, text in files.items()})
-    except (FileExistsError, NotADirectoryError) as error:  # a file exists at the path of a file or a folder
+    except (FileExistsError, NotADirectoryError) as error:  # a file is at the path of a new file or folder
         hint = "move it, or choose another folder"
         return fail(f"nothing was written: {error.filename} is in the way: {hint}", Exit.FAILED)
     except OSError as error:
@@ -267,11 +267,11 @@ def _next_commands(folder: Path, target: str, sample: _Sample) -> list[str]:
     the written configuration names it.
     """
     enter = "" if folder.resolve() == Path.cwd() else f"cd {quoted_path(str(folder))} && "
-    promptkit = _program("promptkit", shutil.which("promptkit", path=sysconfig.get_path("scripts")))
-    python = _program("python", sys.executable)
+    promptkit = _format_program("promptkit", shutil.which("promptkit", path=sysconfig.get_path("scripts")))
+    python = _format_program("python", sys.executable)
     install = "" if find_spec("pytest") else f"{pip_command(python=python)} pytest && "
     named = f" {target}" if target else ""
-    client = _client(is_skill=sample is _SKILL_SAMPLE)
+    client = _choose_client(is_skill=sample is _SKILL_SAMPLE)
     return [
         f"{enter}{promptkit} render{named} {sample.rendered}",
         f"{promptkit} {sample.test}{named}" if sample.test else f"{install}{python} -m pytest{named}",
@@ -279,21 +279,21 @@ def _next_commands(folder: Path, target: str, sample: _Sample) -> list[str]:
     ]
 
 
-def _program(name: str, program: str | None) -> str:
+def _format_program(name: str, program: str | None) -> str:
     """
     Return the words that start a program of this environment in a shell.
 
     If *program* is None, the words start the module *name* with Python.
     """
     if program is None:
-        return f"{_program('python', sys.executable)} -m {name}"
+        return f"{_format_program('python', sys.executable)} -m {name}"
     in_shell = shutil.which(name)
     is_same = in_shell is not None and Path(in_shell).parent == Path(sysconfig.get_path("scripts"))
     return name if is_same else quoted(program)
 
 
-def _client(*, is_skill: bool) -> str:
-    """Return the first client on this machine that supports prompts, or skills; otherwise the default."""
+def _choose_client(*, is_skill: bool) -> str:
+    """Return the first client on this machine that supports prompts or, with *is_skill*, skills."""
     candidates = (name for name in INSTALLABLE if is_skill or CLIENTS[name].has_prompts)
     installed = (name for name in candidates if ConfigurationFile(name).is_client_found)
     return next((name for name in installed if not is_skill or INSTALLABLE[name].skills), _DEFAULT_CLIENT)

@@ -1,5 +1,5 @@
 """
-Parsing of the command line, and defaults from the configuration.
+The parser of the command line, which also fills in defaults from the configuration.
 
 `render` accepts ``[TARGET] NAME [KEY=VALUE ...]``, where NAME can be a URI, and `complete` accepts
 ``NAME ARGUMENT [TYPED] [KEY=VALUE ...]``, where ``KEY=VALUE`` can come before TYPED. ``PREFIX=TARGET`` has
@@ -12,7 +12,7 @@ from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace, RawDe
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
-from promptkit.cli.parsers import COMMANDS, WORDS
+from promptkit.cli.parsers import COMMANDS, POSITIONAL_USAGE
 from promptkit.compiler.configuration import (
     NO_FOLDER,
     NOT_MINE,
@@ -29,7 +29,7 @@ from promptkit.loader.targets import split_prefix, with_markdown
 from promptkit.protocol.limits import OPTIONS, Limits
 from promptkit.version import VERSION
 
-#: Commands that can work without targets, and find the default ones themselves.
+#: Commands that do not always need targets, and that look up the default targets themselves.
 _TARGETS_LATER: Final = ("install", "uninstall")
 
 _EPILOG: Final = """\
@@ -58,29 +58,29 @@ def parse(arguments: Sequence[str]) -> Namespace:
     if not arguments or arguments[0] == "help":
         arguments = [*(word for word in arguments[1:] if word != "help"), "--help"]
     if arguments[0] not in COMMANDS:
-        _report_invalid_command(arguments[0])
+        _exit_without_command(arguments[0])
     name, *words = arguments
-    served = None  # the options for the server that `install` writes
+    served = None  # the options of `serve` for the server that `install` adds
     if name in _TARGETS_LATER and "--" in words:
         at = words.index("--")
         words, served = words[:at], words[at + 1 :]
-    parser = _parser_of(name)
+    parser = _create_parser(name)
     parser.set_defaults(command=name, error=parser.error, ignore=frozenset(), elicit=None, target_note="")
     parser.set_defaults(servers=[])
     parser.set_defaults(typed_options={word.partition("=")[0] for word in words}, served=served)
     # Options can come between words. Given --, argparse would parse the words after it as options.
-    read = parser.parse_known_args if "--" in words else parser.parse_known_intermixed_args
-    options, unknown = read(words)
+    parse_words = parser.parse_known_args if "--" in words else parser.parse_known_intermixed_args
+    options, unknown = parse_words(words)
     if unknown:
         _report_unknown_word(parser, name, unknown[0])
     if name == "render":
-        _find_target(options)
+        _separate_target(options)
     elif name == "complete":
-        _find_typed(options)
+        _separate_typed_text(options)
     elif name == "batch":
         _check_batch(options)
     elif name in _TARGETS_LATER:
-        options.find_clients(options)
+        options.separate_clients(options)
     if name not in ("import", "new"):  # these two load no recipes
         _use_servers(options)
         options.has_targets = bool(options.targets)
@@ -106,13 +106,13 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
         LoadError: If no target is given or configured, and no default folder exists.
     """
     configuration = find_configuration(only_own=options.has_targets)
-    words = serve_words(configuration) if configuration.serve else []
+    words = serve_arguments(configuration) if configuration.serve else []
     if options.command == "serve" and words:
         typed_options = options.typed_options
         options = parse([*argv[:1], *words, *argv[1:]])
         options.typed_options = typed_options
     if not options.has_targets and options.command not in _TARGETS_LATER:
-        options.targets = _targets(options, configuration)
+        options.targets = _resolve_targets(options, configuration)
     if configuration.ignore:
         options.ignore = frozenset(map(find_ignorable_rule, configuration.ignore))
     options.elicit = configuration.elicit
@@ -132,12 +132,12 @@ def configured_targets(options: Namespace) -> list[str]:
         LoadError: If no target is given or configured, and no default folder exists.
     """
     named: list[str] = options.targets
-    return named if options.has_targets else _targets(options, options.configuration)
+    return named if options.has_targets else _resolve_targets(options, options.configuration)
 
 
 def options_of(name: str) -> dict[str, Action]:
-    """Return the options of a command, by their names without the leading dashes."""
-    actions = _parser_of(name)._option_string_actions  # noqa: SLF001 (argparse has no public table of them)
+    """Return the options of a command, keyed by their names without the leading dashes."""
+    actions = _create_parser(name)._option_string_actions  # noqa: SLF001 (argparse has no public table of them)
     return {
         option.removeprefix("--"): action
         for option, action in actions.items()
@@ -151,7 +151,7 @@ def limits_of(options: Namespace) -> Limits:
     return Limits(**{field: chosen[option.name.replace("-", "_")] for field, option in OPTIONS.items()})
 
 
-def program_parser() -> ArgumentParser:
+def create_program_parser() -> ArgumentParser:
     """Return a parser for all commands, with all of their options."""
     parser = ArgumentParser(
         prog="promptkit",
@@ -173,15 +173,15 @@ def is_uri(word: str) -> bool:
 
 
 def is_argument(word: str) -> bool:
-    """Return whether a word is ``KEY=VALUE``."""
+    """Return whether a word has the form ``KEY=VALUE``."""
     return "=" in word and not is_uri(word)
 
 
-def _parser_of(name: str) -> ArgumentParser:
+def _create_parser(name: str) -> ArgumentParser:
     summary, add_options = COMMANDS[name]
     parser = ArgumentParser(
         prog=f"promptkit {name}",
-        usage=f"promptkit {name} [OPTION ...] {WORDS.get(name, '[TARGET ...]')}",
+        usage=f"promptkit {name} [OPTION ...] {POSITIONAL_USAGE.get(name, '[TARGET ...]')}",
         description=f"{summary[0].upper()}{summary[1:]}.",
         epilog=_EPILOG,
         formatter_class=RawDescriptionHelpFormatter,
@@ -197,22 +197,22 @@ def _report_unknown_word(parser: ArgumentParser, command: str, word: str) -> NoR
     if not option.startswith("-"):
         parser.error(f"unexpected argument {word!r}")
     similar = nearest(option, [f"--{name}" for name in options_of(command)])
-    hint = f"did you mean {similar!r}?" if similar else f"run 'promptkit {command} --help' to see all"
+    hint = f"did you mean {similar!r}?" if similar else f"run 'promptkit {command} --help' to see all options"
     parser.error(f"unknown option {option!r}; {hint}")
 
 
-def _report_invalid_command(word: str) -> NoReturn:
-    """Exit with the help, the version, or the error for a first word that is not a command."""
-    parser = program_parser()
+def _exit_without_command(word: str) -> NoReturn:
+    """Print the help, the version or an error, and exit, because the first word is not a command."""
+    parser = create_program_parser()
     if word.startswith("-"):
         parser.parse_known_args([word])  # exits for --help and --version
-        parser.error(f"unknown option {word!r}; options of a command come after its name")
+        parser.error(f"unknown option {word!r}; write the options of a command after its name")
     similar = nearest(word, (*COMMANDS, "help", "--version"))
     hint = f"; did you mean {similar!r}?" if similar else f": choose one of {', '.join(COMMANDS)}"
     parser.error(f"unknown command {word!r}{hint}")
 
 
-def _find_target(options: Namespace) -> None:
+def _separate_target(options: Namespace) -> None:
     """Separate the target from the prompt's name, which comes last and is not ``KEY=VALUE``."""
     if is_argument(options.name):  # argparse parsed an argument as the name, and the name as the target
         words = [options.name, *options.arguments]
@@ -222,16 +222,16 @@ def _find_target(options: Namespace) -> None:
     if options.target is None:
         return
     if split_prefix(options.target)[0]:
-        hint = f"a target with a prefix as --target {options.target}"
-        options.error(f"{options.target!r} comes before NAME: write arguments after NAME, and {hint}")
+        hint = f"if it is a target with a prefix, write --target {options.target}"
+        options.error(f"{options.target!r} comes before NAME: write arguments after NAME; {hint}")
     if options.targets:
         options.error(f"unexpected argument {options.target!r}: --target already names the target")
     options.targets = [options.target]
-    options.target_note = f"{options.target!r} was read as TARGET; write arguments as KEY=VALUE"
+    options.target_note = f"{options.target!r} was parsed as TARGET; write arguments as KEY=VALUE"
 
 
-def _find_typed(options: Namespace) -> None:
-    """Separate the typed text from the chosen arguments, which are ``KEY=VALUE``."""
+def _separate_typed_text(options: Namespace) -> None:
+    """Separate the typed text from the other arguments, which have the form ``KEY=VALUE``."""
     words = [*(() if options.typed is None else (options.typed,)), *options.arguments]
     typed = [word for word in words if not is_argument(word)]
     if typed[1:]:
@@ -241,26 +241,26 @@ def _find_typed(options: Namespace) -> None:
 
 
 def _check_batch(options: Namespace) -> None:
-    """Check that there is a prompt and a vendor, or ``--join``."""
+    """Raise a usage error unless there is a prompt and a vendor, or ``--join``."""
     if options.name is None and options.join is None:
-        options.error("write PROMPT ROWS, or --join RESULTS ROWS")
+        options.error("PROMPT is missing: write PROMPT ROWS, or --join RESULTS ROWS")
     if options.join is None and options.vendor is None:
-        options.error("specify a vendor with --for: each has its own file format")
+        options.error("specify a vendor with --for, because each vendor has its own file format")
 
 
 def _use_servers(options: Namespace) -> None:
-    """Check the options for servers, if any, and store the servers as the targets that messages show."""
+    """Check the options for servers, if any, and record the servers as the targets to name in messages."""
     if not options.servers:
         return
     if options.targets or options.markdown:
-        options.error("--server takes the place of a target: omit one of them")
+        options.error("--server cannot be combined with a target or --markdown: omit one of them")
     if options.command != "diff" and len(options.servers) > 1:
-        options.error("--server can only be repeated for diff")
+        options.error("only diff accepts more than one --server")
     options.targets = [f"--server={server}" for server in options.servers]
 
 
-def _targets(options: Namespace, configuration: Configuration) -> list[str]:
-    """Return the configured targets, or else the default folder, and the patterns of Markdown prompts."""
+def _resolve_targets(options: Namespace, configuration: Configuration) -> list[str]:
+    """Return the configured targets or, without any, the default folder; with all Markdown patterns."""
     patterns = (*configuration.markdown, *options.markdown)
     if configuration.targets:
         options.target_note = f"it is configured in {configuration.file}"
@@ -273,7 +273,7 @@ def _targets(options: Namespace, configuration: Configuration) -> list[str]:
     return with_markdown([folder], patterns)
 
 
-def serve_words(configuration: Configuration) -> list[str]:
+def serve_arguments(configuration: Configuration) -> list[str]:
     """Return the configured options of `serve` as command-line arguments."""
     actions = options_of("serve")
     check_keys(configuration.serve, actions, configuration.file, "tool.promptkit.serve")
@@ -281,12 +281,12 @@ def serve_words(configuration: Configuration) -> list[str]:
     for name, value in configuration.serve.items():
         is_repeatable = isinstance(value, list) and isinstance(actions[name].default, list)
         for item in value if is_repeatable else [value]:
-            words += _words_for(actions[name], name, item, configuration.file)
+            words += _arguments_for(actions[name], name, item, configuration.file)
     return words
 
 
-def _words_for(action: Action, name: str, value: Any, file: str) -> list[str]:
-    """Return the word that sets an option; none for a flag that is false."""
+def _arguments_for(action: Action, name: str, value: Any, file: str) -> list[str]:
+    """Return the command-line argument that sets an option, in a list; empty for a flag that is false."""
     where, is_flag = f"[tool.promptkit.serve] {name}", action.nargs == 0
     if action.nargs == "?" and value is True:
         return [f"--{name}="]

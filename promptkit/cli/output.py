@@ -31,8 +31,8 @@ _LINE_ENDS: Final = r"\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 #: A code that sets a terminal's colours.
 _COLOUR: Final = r"\x1b\[[0-9;]*m"
 
-#: The start of a line, with everything that the runner can skip there: spaces, colours, and characters that
-#: its string comparison ignores.
+#: The start of a line, with everything that the runner skips there: spaces, colours, and characters that its
+#: string comparison ignores.
 _LINE_START: Final = rf"(?<![^{_LINE_ENDS}])((?:{_COLOUR}|[^\w!-@\[-`{{-~{_LINE_ENDS}])*)"
 
 #: The first character of a command. The rest may contain colours.
@@ -42,13 +42,13 @@ _COMMAND: Final = re.compile(
 
 
 def is_in_workflow() -> bool:
-    """Return whether the runner of GitHub Actions reads what this process prints."""
+    """Return whether this process runs in GitHub Actions, whose runner parses the output."""
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
 def escape_commands(text: str) -> str:
     r"""
-    Return *text* with a character of each workflow command replaced by ``\u003a`` or ``\u0023``.
+    Return *text* with one character of each workflow command replaced by an escape, ``\u003a`` or ``\u0023``.
 
     Escaped JSON remains the same data. Outside a workflow, *text* is returned unchanged.
     """
@@ -58,7 +58,7 @@ def escape_commands(text: str) -> str:
 
 
 class OutputError(Exception):
-    """Standard output cannot be written to; the message is the operating system's."""
+    """Standard output cannot be written to. The message comes from the operating system."""
 
 
 class Output(StringIO):
@@ -67,10 +67,10 @@ class Output(StringIO):
 
     Args:
         stream:
-            A text stream, or a private descriptor as a file.
+            A text stream, or a file on a private descriptor.
 
         encoding:
-            The encoding of the stream; characters outside it are escaped.
+            The encoding of the stream. Characters that it cannot encode are escaped.
     """
 
     def __init__(self, stream: TextIO | FileIO, encoding: str) -> None:
@@ -94,16 +94,16 @@ class Output(StringIO):
         return width_of(self._stream) if self.isatty() else None
 
     def print_content(self, text: str) -> None:
-        """Print the text of a prompt; on a terminal, with control characters escaped."""
+        """Print the text of a prompt. On a terminal, escape its control characters."""
         print(escape_invisible(text) if self.isatty() else text, file=self)
 
     def print_lines(self, lines: Iterable[str], *, one_line: bool = False) -> None:
-        """Print lines with control characters escaped; with *one_line*, line feeds are escaped as well."""
+        """Print lines with control characters escaped. With *one_line*, escape line feeds as well."""
         for line in lines:
             print(escape_invisible(line, one_line=one_line), file=self)
 
     def print_command(self, line: str) -> None:
-        """Print a workflow command. Within a workflow, commands in all other text are escaped."""
+        """Print a workflow command. In a workflow, commands in any other text are escaped."""
         self._commands.add(line)
         print(line, file=self)
 
@@ -111,12 +111,12 @@ class Output(StringIO):
         """Print *data* as JSON, with escapes for invisible characters."""
         import json
 
-        def escaped(match: re.Match[str]) -> str:
+        def escape(match: re.Match[str]) -> str:
             return match[0] if escape_invisible(match[0]) == match[0] else json.dumps(match[0])[1:-1]
 
         is_unicode = self._encoding.lower().replace("-", "").startswith("utf")
         text = json.dumps(data, indent=2, ensure_ascii=not is_unicode)
-        print(re.sub("[^\n -~]+", escaped, text), file=self)
+        print(re.sub("[^\n -~]+", escape, text), file=self)
 
     def send(self) -> None:
         """
@@ -125,7 +125,7 @@ class Output(StringIO):
         Raises:
             OutputError: If standard output cannot be written to.
         """
-        data = self._text().encode(self._encoding, "backslashreplace")
+        data = self._escaped_text().encode(self._encoding, "backslashreplace")
         self.seek(0)
         self.truncate()
         try:
@@ -139,7 +139,7 @@ class Output(StringIO):
         except OSError as error:
             raise OutputError(error.strerror or str(error)) from error
 
-    def _text(self) -> str:
+    def _escaped_text(self) -> str:
         text = self.getvalue()
         if not is_in_workflow() or self._is_file():
             return text
@@ -152,7 +152,7 @@ class Output(StringIO):
 
 
 def width_of(stream: TextIO | FileIO) -> int:
-    """Return a terminal's width in columns, which the environment variable ``COLUMNS`` overrides."""
+    """Return the width of a terminal in columns. The environment variable ``COLUMNS`` overrides it."""
     try:
         columns = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(stream.fileno()).columns
     except (ValueError, OSError):  # not a terminal, or COLUMNS is not a number
@@ -160,7 +160,7 @@ def width_of(stream: TextIO | FileIO) -> int:
     return max(columns or 80, _MIN_WIDTH)
 
 
-def console_on(stream: TextIO, width: int | None) -> "Console":
+def make_console(stream: TextIO, width: int | None) -> "Console":
     """
     Return a console that prints in colour if *stream* is a terminal.
 
@@ -175,11 +175,11 @@ def console_on(stream: TextIO, width: int | None) -> "Console":
 @contextmanager
 def capture_output(*, restore: bool) -> Iterator[Output]:
     """
-    Reserve standard output for a command, and send the command's output at the end.
+    Reserve standard output for the output of a command, and write this output at the end.
 
     Args:
         restore:
-            Whether to restore standard output afterwards. Pass False at the end of a process, because
+            Whether to restore standard output afterwards. Pass False if the process exits afterwards, because
             authors' code can still print in exit handlers, and that output belongs on standard error.
 
     Raises:
@@ -211,7 +211,7 @@ def capture_output(*, restore: bool) -> Iterator[Output]:
 
 
 def _is_descriptor_1(stream: TextIO | None) -> bool:
-    """Return whether a stream writes to descriptor 1, or is missing."""
+    """Return whether a stream is missing or writes to descriptor 1."""
     try:
         return stream is None or stream.fileno() == 1
     except (UnsupportedOperation, AttributeError, ValueError):

@@ -1,8 +1,8 @@
 """
 ``promptkit package``: build a wheel of the recipes, which users install and run with one command.
 
-The folder of the recipes keeps its name, so that imports of its modules still work. It is placed in a package
-with the name of the wheel, so that no two wheels contain the same file.
+The folder of the recipes keeps its name, so that imports of its modules still work. The folder is inside a
+Python package that is named after the wheel, so that no two wheels contain the same file.
 """
 
 import json
@@ -28,9 +28,9 @@ from packaging.utils import canonicalize_name
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_diagnostics
 from promptkit.cli.loading import load_catalog, load_recipes, run_promptkit
-from promptkit.cli.options import serve_words
+from promptkit.cli.options import serve_arguments
 from promptkit.cli.output import Output
-from promptkit.cli.package_bundles import MAIN, Bundle, registry_name, server_entry
+from promptkit.cli.package_bundles import MAIN, Bundle, registry_identity, server_entry
 from promptkit.cli.package_project import (
     Contents,
     Metadata,
@@ -59,16 +59,16 @@ from promptkit.loader.targets import (
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.server.identity import read_server_info
 
-#: The options of `serve` that change its lists. All other options depend on the machine.
+#: The options of `serve` that affect what clients list. All other options depend on the machine.
 _LISTED: Final = ("name", "page-size", "scopes", "skills-as", "tools", "tools-search")
 
 #: A fixed time, 2020-01-01, for reproducible builds.
 _TIMESTAMP: Final = "1577836800"
 
-#: Upper bound for the size of a wheel, implied by the limits on its files.
+#: Maximum size of a wheel in bytes, which the limits on its files imply.
 _MAX_WHEEL: Final = 256 << 20
 
-#: Default patterns of license files.
+#: The default patterns for license files.
 _LICENSES: Final = ("COPYING*", "LICEN[CS]E*", "NOTICE*")
 
 _README: Final = """\
@@ -86,7 +86,7 @@ uvx {name}
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Check the recipes, and write a wheel of them and ``server.json``, its entry for the MCP registry.
+    Check the recipes, write a wheel of them, and write ``server.json``, the wheel's MCP registry entry.
 
     Raises:
         LoadError: If the recipes cannot be loaded.
@@ -95,9 +95,9 @@ def run(options: Namespace, output: Output) -> int:
     markdown = _find_markdown(options.targets, folders)
     if not folders or markdown is None or (len(folders) > 1 and not all(folders)):
         if missing := [target for target in options.targets if locate_target(target) is None]:
-            load_recipes(missing)  # reports a missing target as every command does
+            load_recipes(missing)  # reports the missing targets, as in every other command
         targets = " ".join(options.targets)
-        hint = "specify one folder, or several with a prefix each, as in review=team/prompts"
+        hint = "specify one folder, or several folders that each have a prefix, as in review=team/prompts"
         return fail(f"cannot package {targets!r}: {hint}", Exit.USAGE)
     resolved = {prefix: Path(os.path.realpath(folder)) for prefix, folder in folders.items()}
     try:
@@ -110,14 +110,14 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _find_folders(targets: Iterable[str]) -> dict[str, str]:
-    """Return the folders to package, by prefix; none if a target is not a folder, or repeats a prefix."""
+    """Return the folders to package by prefix; none if a target is not a folder, or two share a prefix."""
     names = [target for target in targets if not is_markdown_target(target)]
     folders = dict(split_prefix(name) for name in names)
     return folders if len(folders) == len(names) and all(map(os.path.isdir, folders.values())) else {}
 
 
 def _find_markdown(targets: Iterable[str], folders: Mapping[str, str]) -> list[str] | None:
-    """Return the patterns for Markdown prompts, relative to *folders*; None if a pattern is outside these."""
+    """Return the patterns for Markdown prompts, relative to *folders*; None if a pattern is outside them."""
     located = [split_prefix(target) for target in targets if is_markdown_target(target)]
     if not {prefix for prefix, _ in located} <= folders.keys():
         return None
@@ -131,11 +131,11 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
     out = Folder.named(options.out)
     folder = next(iter(folders.values()))
     if out.path in folders.values():
-        msg = "--out is the folder of the recipes, so the next package would contain this one: choose another"
+        msg = "--out is the folder of the recipes, so the next package would contain this one: change --out"
         raise PackageError(msg)
     root = folder if is_project(str(folder)) else Path(project_root(folder))
     metadata, notes = read_metadata(root, options)
-    server, repository = registry_name(options.server_name, metadata.name, root)
+    server, repository = registry_identity(options.server_name, metadata.name, root)
     catalog = load_catalog(options.targets)
     print_diagnostics(catalog.diagnostics, output)
     if not catalog.healthy:
@@ -153,23 +153,23 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
     contents = [read_contents(path, out.path, reader, prefix) for prefix, path in folders.items()]
     for requirement in chain.from_iterable(find_requirements(part, metadata) for part in contents):
         metadata.dependencies.append(requirement)
-        notes.append(f"it requires {requirement}, which the recipes import")
+        notes.append(f"the package requires {requirement}, which the recipes import")
     patterns = _LICENSES if metadata.license_files is None else metadata.license_files
     licenses = {path: reader.read(root, path) for path in _find_licenses(Folder(root), patterns)}
     readme = readme_text(metadata, _read_readme(root, metadata, reader), server)
     identity = _build_identity(metadata, root)
-    words = [*(f"--markdown={pattern}" for pattern in markdown), *serve_words(serve)]
-    texts = {"README.md": readme, "pyproject.toml": tomli_w.dumps(_build_project(identity))}
+    words = [*(f"--markdown={pattern}" for pattern in markdown), *serve_arguments(serve)]
+    texts = {"README.md": readme, "pyproject.toml": tomli_w.dumps(_build_recipes_pyproject(identity))}
     name, wheel = _build_wheel(metadata, contents, licenses, texts, words)
     entry = server_entry(server, repository, metadata, catalog)
     text = json.dumps(entry, indent=2, ensure_ascii=False)
     served = {f"{part.path}/{path}": file.data for part in contents for path, file in part.files.items()}
     served |= {f"{part.root}pyproject.toml": texts["pyproject.toml"].encode() for part in contents}
-    bundle = Bundle(metadata, identity, catalog, served, _targets(contents), words)
+    bundle = Bundle(metadata, identity, catalog, served, _packaged_targets(contents), words)
     bundle_files = dict(_build_bundle_files(bundle, options, notes))
     _write(out, {name: wheel, "server.json": f"{text}\n".encode(), **bundle_files})
     paths = [str(Path(options.out, file)) for file in (name, "server.json")]
-    output.print_lines([f"built {paths[0]} of {prompt_count}", f"wrote {paths[1]} for {server}"])
+    output.print_lines([f"built {paths[0]} with {prompt_count}", f"wrote {paths[1]} for {server}"])
     output.print_lines(notes)
     if server.startswith("local/"):
         hint = "set a name with --server-name, as in io.github.acme/prompts"
@@ -193,7 +193,7 @@ def _build_bundle_files(bundle: Bundle, options: Namespace, notes: list[str]) ->
 
 
 def _write(out: Folder, files: Mapping[str, bytes]) -> None:
-    """Write files. Raises PackageError if a path is a symbolic link, a pipe, a device or a folder."""
+    """Write files. Raises PackageError if that fails, for example because there is a link at the path."""
     try:
         out.create()
         for name, data in files.items():
@@ -221,25 +221,25 @@ def _build_wheel(
             The metadata of the package.
 
         contents:
-            The files to package, for each folder.
+            The files to package, for each folder of recipes.
 
         licenses:
-            The license files by their paths.
+            The license files, keyed by path.
 
         project_texts:
-            The content of the readme, and of the pyproject.toml next to the recipes.
+            The text of README.md, and of the pyproject.toml that is placed next to the recipes.
 
         options:
             The options of `serve` for the recipes.
 
     Raises:
-        PackageError: If the metadata is invalid.
+        PackageError: If the metadata is invalid, or the recipes cannot be served without their project.
 
         OSError: If a file cannot be written.
     """
     module = _module_name(metadata.name, [part.folder.name for part in contents])
     served = f"{module}/served"
-    targets = _targets(contents)
+    targets = _packaged_targets(contents)
     texts = {
         **{f"{served}/{part.root}pyproject.toml": project_texts["pyproject.toml"] for part in contents},
         f"{module}/__init__.py": f'"""The prompts of {metadata.name}."""\n',
@@ -247,7 +247,7 @@ def _build_wheel(
             name=metadata.name, version=metadata.version, targets=targets, options=options
         ),
         "README.md": project_texts["README.md"],
-        "pyproject.toml": tomli_w.dumps(pyproject(metadata, module, [*licenses])),
+        "pyproject.toml": tomli_w.dumps(build_pyproject(metadata, module, [*licenses])),
     }
     with scratch_folder("promptkit-package-") as scratch:
         source, built = Folder(scratch, "source"), Folder(scratch, "built")
@@ -266,18 +266,18 @@ def _build_wheel(
             with chdir(source.path):
                 name: str = buildapi.build_wheel(str(built))
         except Exception as error:  # noqa: BLE001 (the builder raises errors of many types for invalid metadata)
-            msg = f"the builder rejects [project] in pyproject.toml: {error}"
+            msg = f"the builder of the wheel rejects [project] in pyproject.toml: {error}"
             raise PackageError(msg) from None
         return name, built.read(name, _MAX_WHEEL)
 
 
-def _targets(contents: Iterable[Contents]) -> list[tuple[str, str]]:
-    """Return the prefix of each packaged folder, as in a target, and its path in the package."""
+def _packaged_targets(contents: Iterable[Contents]) -> list[tuple[str, str]]:
+    """Return the prefix of each packaged folder, in the form for a target, and its path in the package."""
     return [(f"{part.prefix}=" if part.prefix else "", part.path) for part in contents]
 
 
 def _build_identity(metadata: Metadata, root: Path) -> ServerInfo:
-    """Return the identity of the project's server, with the package's name and version."""
+    """Return the identity of the project's server, but with the package's name, version and description."""
     file = str(root / "pyproject.toml")
     document = read_pyproject(file) or {}
     fields = {key: value for key, value in to_builtins(metadata).items() if key in ("name", "description")}
@@ -286,11 +286,11 @@ def _build_identity(metadata: Metadata, root: Path) -> ServerInfo:
     return structs.replace(identity, version=metadata.version)
 
 
-def _build_project(identity: ServerInfo) -> Mapping[str, Any]:
+def _build_recipes_pyproject(identity: ServerInfo) -> Mapping[str, Any]:
     """
-    Return the content of the pyproject.toml next to the packaged recipes: the identity of their server.
+    Return the content of the pyproject.toml next to the packaged recipes, which is their server's identity.
 
-    The file makes the recipes a separate project, which imports nothing from a surrounding one.
+    The file makes the recipes a separate project, which does not import modules of a surrounding project.
     """
     fields = to_builtins(identity)
     icons = [
@@ -301,7 +301,7 @@ def _build_project(identity: ServerInfo) -> Mapping[str, Any]:
 
 
 def _check_standalone(served: Path, targets: Iterable[tuple[str, str]], options: Iterable[str]) -> None:
-    """Check the packaged recipes without the project, as an installed package will load them."""
+    """Check the packaged recipes outside their project, which is how an installed package loads them."""
     folders = [f"{prefix}{served / path}" for prefix, path in targets]
     patterns = [option for option in options if option.startswith("--markdown=")]
     process = run_promptkit("check", *folders, *patterns, cwd=served)
@@ -312,13 +312,13 @@ def _check_standalone(served: Path, targets: Iterable[tuple[str, str]], options:
 
 
 def _find_licenses(root: Folder, patterns: Iterable[str]) -> list[str]:
-    """Return the paths of the visible files of a project that match any pattern, in order."""
+    """Return the sorted paths of a project's visible files that match any of *patterns*."""
     paths = set[str]()
     for pattern in patterns:
         folder, _, name = pattern.rpartition("/")
         if has_magic(folder):  # following links to folders might never end
             msg = (
-                f"[project] license-files: {pattern!r} has a wildcard in its folder: write the name "
+                f"[project] license-files: {pattern!r} has a wildcard in its folder: write the full name "
                 "of the folder"
             )
             raise PackageError(msg)
@@ -331,41 +331,41 @@ def _find_licenses(root: Folder, patterns: Iterable[str]) -> list[str]:
 
 
 def _read_readme(root: Path, metadata: Metadata, reader: SourceReader) -> str | None:
-    """Return the project's readme; None if there is none in Markdown."""
+    """Return the text of the project's readme; None if there is no readme in Markdown."""
     path = str(metadata.readme)
     if not path.endswith(".md"):
         return None
     try:
         return reader.read(root, path).data.decode()
     except UnicodeDecodeError:
-        msg = f"[project] readme {path!r} is not UTF-8"
+        msg = f"[project] readme {path!r} is not encoded in UTF-8"
         raise PackageError(msg) from None
 
 
-def readme_text(metadata: Metadata, own: str | None, server: str) -> str:
+def readme_text(metadata: Metadata, readme: str | None, server: str) -> str:
     """
-    Return the readme of a wheel, with the line by which the registry verifies the owner of the package.
+    Return the readme of a wheel, with the line that the registry uses to verify the owner of the package.
 
     Args:
         metadata:
             The metadata of the package.
 
-        own:
-            The project's readme; None to generate one.
+        readme:
+            The text of the project's readme; None to generate one.
 
         server:
             The name of the server in the registry.
     """
-    text = _README.format(name=metadata.name, description=metadata.description) if own is None else own
+    text = _README.format(name=metadata.name, description=metadata.description) if readme is None else readme
     proof = f"mcp-name: {server}"
     if re.search(rf"{re.escape(proof)}(?![\w./-])", text):
         return text
     return f"{text.rstrip()}\n\n<!-- {proof} -->\n"
 
 
-def pyproject(metadata: Metadata, module: str, licenses: list[str]) -> Mapping[str, Any]:
+def build_pyproject(metadata: Metadata, module: str, licenses: list[str]) -> Mapping[str, Any]:
     """
-    Return the content of the pyproject.toml for the builder.
+    Return the content of the pyproject.toml from which the wheel is built.
 
     Args:
         metadata:
@@ -388,7 +388,9 @@ def pyproject(metadata: Metadata, module: str, licenses: list[str]) -> Mapping[s
 
 def _module_name(name: str, folders: Iterable[str]) -> str:
     """
-    Return a unique name for the Python package. Fallbacks begin with ``_``, unlike the name of any wheel.
+    Return a name for the Python package that no other module has.
+
+    If the name of the wheel cannot be used, the name begins with ``_``, unlike the name of any wheel.
     """
     module = canonicalize_name(name).replace("-", "_")
     is_free = module.isidentifier() and module not in sys.stdlib_module_names | {"promptkit", *folders}

@@ -1,5 +1,5 @@
 """
-Files for registries and hosts: ``server.json`` for the MCP registry, and bundles to install with one click.
+Files for registries and hosts: ``server.json`` for the MCP registry, and bundles that install with one click.
 
 The bundles are MCPB for Claude Desktop, and a plugin for Claude Code, see
 https://github.com/anthropics/mcpb/blob/main/MANIFEST.md and https://code.claude.com/docs/en/plugins-reference.
@@ -26,7 +26,7 @@ from promptkit.clients.installed_files import files_by_skill
 from promptkit.exports.client_files import ClientFileError, claude_command, freeze
 from promptkit.protocol.capabilities import ServerInfo
 
-#: The file that starts the server. uv reads its requirements from the comment.
+#: The file that starts the server. uv reads its requirements from a comment at the top of the file.
 SERVER: Final = "server.py"
 
 _SCRIPT: Final = """\
@@ -36,9 +36,9 @@ _SCRIPT: Final = """\
 # ///
 """
 
-#: Serves the packaged recipes.
+#: The code that serves the packaged recipes.
 MAIN: Final = '''\
-"""Serves these prompts. It takes the options of `promptkit serve`, or one of a few commands."""
+"""Serve these prompts, with the options of `promptkit serve`, or run another command on them."""
 
 import os
 import sys
@@ -59,7 +59,7 @@ if __name__ == "__main__":
 
 _SCHEMA: Final = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 
-#: Limits of the schema.
+#: Limits that the schema sets.
 _NAME: Final = r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+"
 _MAX_NAME: Final = 200
 _MAX_DESCRIPTION: Final = 100
@@ -88,7 +88,7 @@ class Bundle(Struct, frozen=True):
             The prompts and skills.
 
         served:
-            The files of the recipes and of their project, by path.
+            The files of the recipes and of their project, keyed by path.
 
         targets:
             The prefix and the path of each folder of recipes.
@@ -133,7 +133,7 @@ class Bundle(Struct, frozen=True):
 
         Args:
             notes:
-                Receives the reasons why prompts have no command.
+                The list to which to add a message for each prompt that cannot become a command.
         """
         server = {"command": "uv", "args": ["run", "--quiet", f"${{CLAUDE_PLUGIN_ROOT}}/{SERVER}"]}
         files = {
@@ -160,7 +160,7 @@ class Bundle(Struct, frozen=True):
         return {SERVER: text.encode(), **{f"served/{path}": data for path, data in self.served.items()}}
 
     def _manifest(self) -> dict[str, Any]:
-        """Return the manifest of an MCPB. Users are asked for the variables that hold defaults."""
+        """Return the manifest of the MCPB. The host asks users for the variables that contain defaults."""
         variables = environment_variables(self.catalog)
         config: dict[str, Any] = {"command": "uv", "args": ["run", "--quiet", f"${{__dirname}}/{SERVER}"]}
         if variables:
@@ -178,7 +178,7 @@ class Bundle(Struct, frozen=True):
                 each["name"]: {
                     "type": "string",
                     "title": each["name"],
-                    "description": each.get("description", f"The variable {each['name']}"),
+                    "description": each.get("description", f"The environment variable {each['name']}"),
                     "required": False,
                     "sensitive": each.get("isSecret", False),
                 }
@@ -200,13 +200,13 @@ class Bundle(Struct, frozen=True):
         return {key: value for key, value in manifest.items() if value}
 
     def _author(self) -> dict[str, str]:
-        """Return the first author with a name, or the server's name as the required author."""
+        """Return the first author with a name; without one, the server's name, because one is required."""
         named = (author for author in self.metadata.authors if author.get("name"))
         author = next(named, {"name": self.identity.title or self.metadata.name})
         return {key: value for key, value in author.items() if key in ("name", "email")}
 
     def _icon(self) -> bytes | None:
-        """Return the first icon that is a PNG file of the project."""
+        """Return the data of the first icon that is embedded as PNG."""
         prefix = "data:image/png;base64,"
         icons = (icon.src.removeprefix(prefix) for icon in self.identity.icons if icon.src.startswith(prefix))
         return next(map(b64decode, icons), None)
@@ -223,7 +223,7 @@ def _json(value: Any) -> bytes:
     return f"{json.dumps(value, indent=2, ensure_ascii=False)}\n".encode()
 
 
-def registry_name(requested: str | None, package: str, root: Path) -> tuple[str, str | None]:
+def registry_identity(requested: str | None, package: str, root: Path) -> tuple[str, str | None]:
     """
     Return the name of a server in the registry, and the URL of its source repository, if known.
 
@@ -232,7 +232,7 @@ def registry_name(requested: str | None, package: str, root: Path) -> tuple[str,
             The name from the command line; None to derive it from the repository on GitHub.
 
         package:
-            The name of the package, used if there is no repository.
+            The name of the package, which is used if there is no repository on GitHub.
 
         root:
             The project's folder.
@@ -240,7 +240,7 @@ def registry_name(requested: str | None, package: str, root: Path) -> tuple[str,
     Raises:
         PackageError: If the name is invalid.
     """
-    match = re.fullmatch(_GITHUB, _remote(root), re.IGNORECASE)
+    match = re.fullmatch(_GITHUB, _remote_url(root), re.IGNORECASE)
     name = requested or (f"io.github.{match[1]}/{match[2]}" if match else f"local/{package}")
     if len(name) > _MAX_NAME or not re.fullmatch(_NAME, name):
         msg = (
@@ -251,7 +251,7 @@ def registry_name(requested: str | None, package: str, root: Path) -> tuple[str,
     return name, f"https://github.com/{match[1]}/{match[2]}" if match else None
 
 
-def _remote(root: Path) -> str:
+def _remote_url(root: Path) -> str:
     """Return the URL of git's remote ``origin``; ``""`` if there is none."""
     try:
         return Repository(str(root)).run_git("remote", "get-url", "origin")
@@ -296,7 +296,7 @@ def server_entry(name: str, repository: str | None, metadata: Metadata, catalog:
 
 
 def environment_variables(catalog: Catalog) -> list[dict[str, Any]]:
-    """Return the environment variables that hold defaults of arguments, in the registry's format."""
+    """Return the environment variables that contain defaults of arguments, in the registry's format."""
     entries: dict[str, dict[str, Any]] = {}
     for argument in (argument for declared in catalog.declared for argument in declared.arguments.ordered):
         if variable := argument.arg.env:

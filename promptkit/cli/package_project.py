@@ -1,5 +1,5 @@
 """
-The parts of a project that ``promptkit package`` reads: metadata, files, and packages that the files import.
+The parts of a project that ``promptkit package`` reads: metadata, files, and imported packages.
 
 The metadata is taken from ``[project]`` in pyproject.toml and from the command line, which overrides it. The
 builder of the wheel validates the values that are copied unchanged.
@@ -57,7 +57,7 @@ class PackageError(PromptkitError):
 
 
 class Metadata(Struct, rename=lambda name: name.replace("_", "-"), omit_defaults=True):
-    """The fields of ``[project]`` that a package uses, see the specification of pyproject.toml."""
+    """The fields of ``[project]`` that a package uses. The specification of pyproject.toml defines them."""
 
     name: str = ""
     version: str = ""
@@ -83,7 +83,7 @@ class _Pyproject(Struct):
 
 def read_metadata(root: Path, options: Namespace) -> tuple[Metadata, list[str]]:
     """
-    Return the metadata of the project that contains the recipes, and messages about chosen defaults.
+    Return the metadata of the project that contains the recipes, and notes about the defaults that were used.
 
     Args:
         root:
@@ -97,23 +97,23 @@ def read_metadata(root: Path, options: Namespace) -> tuple[Metadata, list[str]]:
     """
     file = root / "pyproject.toml"
     metadata = _read_project(file)
-    notes = [] if metadata != Metadata() else [f"there is no [project] in {file}"]
+    notes = [] if metadata != Metadata() else [f"there is no table [project] in {file}"]
     for option in ("name", "version", "require"):
         _check_text(getattr(options, option), f"--{option}")
     if not (name := options.name or metadata.name):
         name = _normalize_project_name(root.name)
-        notes.append(f"the package is named {name}, like the folder: choose another name with --name")
+        notes.append(f"the package is named {name}, after the folder: choose another name with --name")
     if not (version := options.version or metadata.version):
         if "version" in metadata.dynamic:
-            msg = f"the version in {file} is dynamic, so only its build can compute it: set it with --version"
+            msg = f"the version in {file} is dynamic, so only a build can compute it: set it with --version"
             raise PackageError(msg)
         version = "0.1.0"
-        notes.append(f"the version is {version}: set another with --version")
+        notes.append(f"the version is {version}: set another version with --version")
     if "dependencies" in metadata.dynamic:
         notes.append(
             f"the dependencies in {file} are dynamic, and therefore omitted: add them with --require"
         )
-    metadata.name, metadata.version = _check_name(name), _normalize_version(version)
+    metadata.name, metadata.version = _validate_name(name), _normalize_version(version)
     metadata.description = " ".join((options.description or metadata.description).split())
     _check_text(metadata.description, "--description")
     metadata.requires_python = metadata.requires_python or ">=3.11"
@@ -166,7 +166,7 @@ def _check_text(value: Any, name: str) -> None:
         raise PackageError(msg)
 
 
-def _check_name(name: str) -> str:
+def _validate_name(name: str) -> str:
     try:
         canonicalize_name(name if name.isascii() else "", validate=True)
     except InvalidName:
@@ -191,14 +191,14 @@ def _normalize_version(text: str) -> str:
 
 
 def _add_promptkit(requirements: Iterable[str]) -> list[str]:
-    """Return the requirements. If promptkit is missing, add it, with its current version as the minimum."""
+    """Return the requirements with promptkit; if they do not name it, its current version is the minimum."""
     requirements, names = list(dict.fromkeys(requirements)), set[str]()
     for text in requirements:
         try:
             names.add(distribution_name(text))
         except (InvalidRequirement, RecursionError) as error:
             reason = str(error).partition("\n")[0]
-            msg = f"{shortened(text)!r} is not a requirement, such as 'httpx>=0.27': {reason}"
+            msg = f"{shortened(text)!r} is not a requirement like 'httpx>=0.27': {reason}"
             raise PackageError(msg) from None
     return [*requirements, _PROMPTKIT if DISTRIBUTION in names else f"{_PROMPTKIT}>={VERSION}"]
 
@@ -216,7 +216,7 @@ class SourceReader:
 
     Args:
         secrets:
-            The options that name private files, by the resolved paths of these files.
+            The options that name private files, keyed by the resolved paths of these files.
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
@@ -225,14 +225,14 @@ class SourceReader:
 
     def read(self, folder: Path, path: str) -> PackagedFile:
         """
-        Return a file of a folder. Symbolic links are followed within the folder.
+        Read a file in a folder. Symbolic links are followed if they stay within the folder.
 
         Args:
             folder:
                 The folder.
 
             path:
-                The file's path below it.
+                The path of the file within the folder.
 
         Raises:
             PackageError: If the file cannot be read, is outside the folder, is hidden, is not a regular file,
@@ -280,21 +280,21 @@ class SourceReader:
 def _check_visible(path: str, within: str) -> None:
     """Raise PackageError if a file is hidden, or links to a hidden one."""
     if any(is_omitted(part) and part != _PUBLIC for part in within.split("/")):
-        subject = f"{path!r} links to {within!r}" if path != within else repr(path)
-        msg = f"{subject}, which is hidden, or a temporary file of a program: put a copy in a visible place"
+        subject = f"{path!r} links to {within!r}, which" if path != within else repr(path)
+        msg = f"{subject} is hidden, or is a temporary file of a program: put a copy at a visible path"
         raise PackageError(msg)
 
 
 def find_secrets(configurations: Iterable[Configuration], folders: Iterable[Path]) -> dict[str, str]:
     """
-    Return the options of ``[tool.promptkit.serve]`` that name private files, by the resolved paths.
+    Return the options of ``[tool.promptkit.serve]`` that name private files, keyed by the resolved paths.
 
     Args:
         configurations:
             The configurations to search.
 
         folders:
-            The folders in which `serve` can be started, to resolve relative paths.
+            The folders in which `serve` can be started, from which relative paths are resolved.
     """
     return {
         os.path.realpath(folder / path): option
@@ -314,7 +314,7 @@ class Contents(Struct, frozen=True):
             The folder of the recipes.
 
         files:
-            The packaged files by their paths within the folder, in order.
+            The packaged files, keyed by their paths within the folder, in sorted order.
 
         skills:
             The folders of skills, as paths within the folder.
@@ -330,7 +330,7 @@ class Contents(Struct, frozen=True):
 
     @property
     def root(self) -> str:
-        """The start of the paths in the package, where each prefix has its own project root."""
+        """The path of the project root in the package, ending with ``/``; each prefix has its own root."""
         return f"{self.prefix}/" if self.prefix else ""
 
     @property
@@ -341,7 +341,7 @@ class Contents(Struct, frozen=True):
 
 def read_contents(folder: Path, excluded: Path, reader: SourceReader, prefix: str = "") -> Contents:
     """
-    Read the files that a server of a folder can need, except tests, cases and hidden files.
+    Read the files that a server might need from a folder, except tests, cases and hidden files.
 
     Args:
         folder:
@@ -371,7 +371,7 @@ def read_contents(folder: Path, excluded: Path, reader: SourceReader, prefix: st
 
 
 def _paths_in(folder: Path, excluded: Path) -> Iterator[str]:
-    """Yield the paths of the files to package, and of symbolic links that lead to folders outside."""
+    """Yield the paths of the files to package, and of symbolic links to folders outside *folder*."""
     walk, root = FolderWalk(str(folder), private=True), str(folder)
     is_below = is_within(str(excluded), root)
     for path, entries in walk:
@@ -440,15 +440,15 @@ def _find_imports(contents: Contents) -> dict[str, str]:
         for path, file in contents.files.items()
         # Agents run the scripts of skills, in their own environment.
         if path.endswith(".py") and not path.startswith(tuple(f"{skill}/" for skill in contents.skills))
-        for name in set(_top_names(file.data)) - known
+        for name in set(_imported_names(file.data)) - known
     }
 
 
-def _top_names(source: bytes) -> Iterator[str]:
+def _imported_names(source: bytes) -> Iterator[str]:
     try:
         with catch_warnings(action="ignore"):  # loading the recipes reports their warnings
             tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a file that no served recipe imports
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # no served recipe imports this file
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""The command of a package built by ``promptkit package``, which serves its prompts or runs a command."""
+"""The command of packages that ``promptkit package`` builds: serves the prompts, or runs another command."""
 
 import sys
 from collections.abc import Sequence
@@ -24,26 +24,26 @@ commands:
   check      report every problem in the recipes
   install    add this server to an MCP client: {name} install CLIENT
 
-{name} COMMAND --help shows the options of a command, {name} --version the version.
+{name} COMMAND --help shows the options of a command, and {name} --version shows the version.
 """
 
 
 def main(name: str, version: str, targets: Sequence[str], options: Sequence[str]) -> int:
     """
-    Run the command of a package, with the arguments of the process.
+    Run the command of a package with the command-line arguments of this process.
 
     Args:
         name:
             The name of the package.
 
         version:
-            Its version.
+            The version of the package.
 
         targets:
-            The folders of its recipes, with their prefixes.
+            The folders of the recipes, with their prefixes.
 
         options:
-            The options of `serve` with which the package was built, including those for Markdown prompts.
+            The options of `serve` that were recorded when the package was built, including ``--markdown``.
 
     Returns:
         The exit code.
@@ -55,13 +55,13 @@ def main(name: str, version: str, targets: Sequence[str], options: Sequence[str]
     command, arguments = (words[0], words[1:]) if words and words[0] in _COMMANDS else ("serve", words)
     markdown = [option for option in options if option.startswith("--markdown=")]
     if command == "install":
-        if not _lists_only(arguments) and is_temporary():
+        if not _only_prints(arguments) and is_temporary():
             say(
                 f"uvx runs {name} in a temporary environment, which a client cannot start later: run "
                 f"'uv tool install {name}' first, or add the command 'uvx {name}' to the client yourself"
             )
             return Exit.USAGE
-        return _run(command, *_install_words(name, [*targets, *markdown], arguments))
+        return _run(command, *_complete_install_arguments(name, [*targets, *markdown], arguments))
     if command == "render":  # only one target without a prefix can be positional
         return _run(command, *(f"--target={target}" for target in targets), *markdown, *arguments)
     return _run(command, *targets, *(options if command == "serve" else markdown), *arguments)
@@ -73,17 +73,17 @@ def _run(*words: str) -> int:
     return promptkit()
 
 
-def _install_words(name: str, targets: Sequence[str], words: Sequence[str]) -> list[str]:
-    """Return the words of `install` with the recipes after the clients, and the name of the package."""
-    if _lists_only(words):
+def _complete_install_arguments(name: str, targets: Sequence[str], words: Sequence[str]) -> list[str]:
+    """Return the arguments of `install`, with the recipes after the clients, and ``--name`` if needed."""
+    if _only_prints(words):
         return [*words]
     at = words.index("--") if "--" in words else len(words)
-    named = (
+    name_option = (
         [] if any(word.partition("=")[0] in ("--name", "--skills") for word in words) else ["--name", name]
     )
-    return [*words[:at], *targets, *named, *words[at:]]
+    return [*words[:at], *targets, *name_option, *words[at:]]
 
 
-def _lists_only(words: Sequence[str]) -> bool:
-    """Return whether `install` only prints help, a list or a usage error, and changes no client."""
+def _only_prints(words: Sequence[str]) -> bool:
+    """Return whether `install` only prints help, a list or a usage error, and does not change a client."""
     return not words or not {"--list", "--help", "-h"}.isdisjoint(words)

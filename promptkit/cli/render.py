@@ -25,7 +25,7 @@ from promptkit.cli.key_values import (
     add_known_arguments,
     read_arguments,
     read_typed_arguments,
-    redactor_of_words,
+    redactor_for_words,
 )
 from promptkit.cli.loading import (
     explain_absence,
@@ -56,25 +56,25 @@ _Result: TypeAlias = Workflow | EmbeddedResource
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print a prompt, or a resource by its URI, as a transcript, Markdown, JSON or a vendor's JSON.
+    Print a prompt, or the resource at a URI, as a transcript, Markdown, JSON or a vendor's JSON.
 
     The values of secret arguments are hidden in each of these formats, and in errors.
 
     Raises:
         LoadError: If the recipes cannot be loaded.
     """
-    request = _Request(options, Path.cwd(), output)  # before a recipe can change the folder
+    request = _Request(options, Path.cwd(), output)  # before a recipe can change the current folder
     if options.model and not options.request:
         options.error("--model requires --request")
     if is_uri(options.name) and options.arguments:
         reject_target(options)
-        options.error("a URI takes no arguments: put their values into the URI")
+        options.error("a URI does not take arguments: put the values into the URI")
     if _has_case_option(options) and (options.arguments or options.promptfoo is not None):
         options.error("a case has its own arguments: omit the arguments or the case")
     if options.cases and (options.request or options.format not in {"transcript", "markdown"}):
         options.error("--cases supports only transcripts and Markdown: choose one case with --case")
     if options.typed is not None and options.arguments:
-        options.error("--typed reads the arguments from standard input")
+        options.error("--typed reads the arguments from standard input: omit the others")
     if options.servers:
         with open_named_server(options) as server:
             return request.show(server.catalog)
@@ -86,7 +86,7 @@ def run(options: Namespace, output: Output) -> int:
 
 
 class _Request:
-    """The prompt or resource to show, with the options and the base folder of paths in arguments."""
+    """The prompt or resource to show, with the options and the base folder for paths in arguments."""
 
     def __init__(self, options: Namespace, folder: Path, output: Output) -> None:
         self._options = options
@@ -94,7 +94,7 @@ class _Request:
         self._output = output
 
     def show(self, catalog: Catalog) -> int:
-        """Print the prompt or the resource of a catalog, or why it cannot be shown."""
+        """Find the prompt or resource in a catalog, and print it, or the reason why it cannot be shown."""
         name = self._options.name
         try:
             skill = next(
@@ -109,7 +109,7 @@ class _Request:
                 return self._show_call(Call(catalog[name], self._read_arguments(catalog[name])))
             return self._show_call(Call(catalog.resource(name)[0], name))
         except ArgumentSyntaxError as error:
-            secrets = redactor_of_words(catalog[name].arguments, self._options.arguments)
+            secrets = redactor_for_words(catalog[name].arguments, self._options.arguments)
             return fail(secrets.redacted(str(error)), Exit.USAGE)
         except (UnknownPromptError, UnknownResourceError) as error:
             reject_target(self._options)
@@ -131,10 +131,14 @@ class _Request:
             names = [call.case_name for call in calls]
             similar = None if case_name is None else nearest(case_name, names)
             hint = (
-                f"did you mean {similar!r}?" if similar else f"it has {', '.join(map(repr, names)) or 'none'}"
+                f"did you mean {similar!r}?"
+                if similar
+                else f"choose one of {', '.join(map(repr, names))}"
+                if names
+                else "save a case first"
             )
             subject = f"{item.arguments.kind} {item.name!r}"
-            return fail(f"{subject} has no case{f' {case_name!r}' if case_name else ''}: {hint}", Exit.USAGE)
+            return fail(f"{subject} has no case{f' {case_name!r}' if case_name else 's'}: {hint}", Exit.USAGE)
         if case_name is not None:
             return self._show_call(selected[0])
         codes = []
@@ -170,7 +174,7 @@ class _Request:
         """Print the result in the chosen format, after writing its media to files if requested."""
         try:
             files = self._write_media(call.item.name, result)
-            self._print_form(call, result, files)
+            self._print_in_format(call, result, files)
         except OSError as error:
             file = error.filename or self._options.out
             return fail(f"cannot write to {file!r}: {error.strerror}", Exit.USAGE)
@@ -179,11 +183,13 @@ class _Request:
         except exports.UnsupportedAnswerError as error:
             return fail(str(error), Exit.FAILED)
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
-            reason = f"{call.item.arguments.kind} {call.item.name!r} has text that cannot be sent: {error}"
+            reason = (
+                f"{call.item.arguments.kind} {call.item.name!r} contains text that cannot be sent: {error}"
+            )
             return fail(call.redactor.redacted(reason), Exit.FAILED)
         return Exit.OK
 
-    def _print_form(self, call: Call, result: _Result, files: Mapping[int, Path]) -> None:
+    def _print_in_format(self, call: Call, result: _Result, files: Mapping[int, Path]) -> None:
         form, redactor, lossy = self._options.format, call.redactor, self._options.lossy
         if self._options.typed is not None:
             self._output.print_content(redactor.redacted(_user_text(result, lossy=lossy)))
@@ -216,7 +222,7 @@ class _Request:
 
 
 def _format_text(item: Item, result: _Result) -> str:
-    """Return the transcript; for a skill's file, return only its text, so that users can save the output."""
+    """Return the transcript of a result; for a file of a skill, only its text, so that users can save it."""
     match item, result:
         case CompiledResource(is_fixed=True), EmbeddedResource(text=str(text)):
             return text
@@ -224,7 +230,7 @@ def _format_text(item: Item, result: _Result) -> str:
 
 
 def _is_served(name: str, catalog: Catalog) -> bool:
-    """Return whether the catalog has a prompt or a skill of that name."""
+    """Return whether the catalog has a prompt or a skill with this name."""
     return name in catalog or any(skill.name == name for skill in catalog.skills)
 
 
@@ -241,16 +247,18 @@ def _format_markdown(result: _Result, files: Mapping[int, Path]) -> str:
             The rendering, or the document.
 
         files:
-            The files that media were written to, by the position of the message.
+            The files to which media were written, keyed by the position of the message.
     """
     if isinstance(result, EmbeddedResource):
-        return _content(result, files.get(0))
+        return _format_content(result, files.get(0))
     # The positions in *files* do not count the system part.
     turns = enumerate(result.shown, len(result) - len(result.shown))
-    return "\n\n".join(f"## {turn.role}\n\n{_content(turn.content, files.get(i))}" for i, turn in turns)
+    return "\n\n".join(
+        f"## {turn.role}\n\n{_format_content(turn.content, files.get(i))}" for i, turn in turns
+    )
 
 
-def _content(content: Content, file: Path | None) -> str:
+def _format_content(content: Content, file: Path | None) -> str:
     if isinstance(content, EmbeddedResource) and content.text is not None:
         return f"`{content.uri}`\n\n{code_block(content.text)}"
     if isinstance(content, Media | EmbeddedResource):
@@ -271,10 +279,10 @@ def _user_text(result: _Result, *, lossy: bool) -> str:
             The rendering, or the document.
 
         lossy:
-            Whether to convert all other content to text, and to show the role of each message.
+            Whether to include all other content as text, with the role of each message.
 
     Raises:
-        ExportError: If there is any other content, unless *lossy*.
+        ExportError: If there is any other content, unless *lossy* is true.
     """
     if lossy or isinstance(result, EmbeddedResource):
         return str(result)
@@ -313,7 +321,7 @@ def _vendor_data(
             Further fields of the request.
 
     Raises:
-        ExportError: If the vendor does not support some content, unless *lossy*.
+        ExportError: If the vendor does not support some of the content, unless *lossy* is true.
 
         UnsupportedAnswerError: If the vendor does not support the type of the answer.
     """
@@ -328,23 +336,23 @@ def _write_media(contents: Iterable[Content], folder: Path, name: str) -> Mappin
     """
     Write media to files, and replace the files of the previous run.
 
-    Links and pipes at these paths are kept, and a relative *folder* must not be a link.
+    Links and pipes at the paths of these files are never replaced. A relative *folder* must not be a link.
 
     Args:
         contents:
             The content of each message.
 
         folder:
-            Where to write. It is created if it does not exist.
+            The folder to write to. It is created if it does not exist.
 
         name:
             The start of each file's name.
 
     Returns:
-        The files, by the position of their content.
+        The files, keyed by the position of their content.
 
     Raises:
-        OSError: If a file cannot be written.
+        OSError: If a file cannot be written, for example because there is a link at its path.
     """
     output_folder, written = Folder.named(folder), dict[int, Path]()
     for position, content in enumerate(contents):
@@ -353,7 +361,7 @@ def _write_media(contents: Iterable[Content], folder: Path, name: str) -> Mappin
         data = content.data if isinstance(content, Media) else content.blob
         if data is not None:
             output_folder.create()
-            file = folder / f"{name}-{len(written) + 1}{_suffix(content.mime_type or '')}"
+            file = folder / f"{name}-{len(written) + 1}{_suffix_for(content.mime_type or '')}"
             try:
                 output_folder.write(file.name, data)
             except OSError as error:
@@ -362,7 +370,7 @@ def _write_media(contents: Iterable[Content], folder: Path, name: str) -> Mappin
     return written
 
 
-def _suffix(mime_type: str) -> str:
+def _suffix_for(mime_type: str) -> str:
     from mimetypes import guess_extension
 
     import filetype  # type: ignore[import-untyped]
@@ -373,21 +381,21 @@ def _suffix(mime_type: str) -> str:
     return f".{kind.extension}" if kind else guess_extension(mime_type, strict=False) or ".bin"
 
 
-#: Syntax of Nunjucks, with which promptfoo renders each prompt again.
+#: The syntax of Nunjucks, the template engine with which promptfoo renders each prompt again.
 _TEMPLATE: Final = re.compile(r"\{(?=[{%#])|#\}")
 
-#: Text, other than JSON, that promptfoo changes or parses as messages.
+#: Text that promptfoo changes or parses as messages, although it is not JSON.
 _ALTERED_TEXT: Final = re.compile(r"\A(?:[\[{\s\ufeff]|- role:)|\{[{%#]|#\}|\x1b|[\s\ufeff]\Z")
 
-#: The values with which promptfoo turns a variable on.
+#: The values of an environment variable that promptfoo treats as true.
 _TRUE: Final = {"1", "true", "yes", "yup", "yeppers"}
 
 
 def _promptfoo_arguments(context: str, arguments: Arguments) -> dict[str, Any]:
     """
-    Return the arguments in the variables of a promptfoo test case.
+    Return the variables of a promptfoo test case that are arguments of the prompt.
 
-    Other variables are ignored, because assertions can use them.
+    All other variables are ignored, because they can be for assertions.
 
     Args:
         context:
@@ -397,7 +405,7 @@ def _promptfoo_arguments(context: str, arguments: Arguments) -> dict[str, Any]:
             The arguments of the prompt.
 
     Raises:
-        ArgumentSyntaxError: If *context* is not this JSON.
+        ArgumentSyntaxError: If *context* is not such JSON.
     """
     try:
         variables = json.loads(context)["vars"].items()
@@ -411,8 +419,8 @@ def _format_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
     """
     Return the prompt for promptfoo: its text, or the JSON of messages in OpenAI's format.
 
-    promptfoo strips text, parses text that looks like JSON, and fills in text that looks like a template.
-    Such text becomes a message in JSON, with escapes, so that models get it unchanged.
+    promptfoo strips text, parses text that looks like JSON, and renders text that looks like a template.
+    Such text is returned as a message in JSON, with escapes, so that models receive it unchanged.
 
     Args:
         workflow:
@@ -425,7 +433,7 @@ def _format_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
             Whether to convert content that OpenAI does not support to a description.
 
     Raises:
-        ExportError: If OpenAI does not support some content, unless *lossy*.
+        ExportError: If OpenAI does not support some of the content, unless *lossy* is true.
     """
     # Some vendors reject cache markers.
     uncached = make_workflow(workflow.messages, workflow.system)
@@ -436,7 +444,7 @@ def _format_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
     text = json.dumps(messages)
     if os.environ.get("PROMPTFOO_DISABLE_TEMPLATING", "").lower() in _TRUE:
         return text
-    # The syntax of JSON has none of these, because `json.dumps` never writes two braces in a row.
+    # Matches are always inside strings, because `json.dumps` never writes two braces in a row as syntax.
     return _TEMPLATE.sub(lambda match: f"{{{{ '{match[0]}' }}}}", text)
 
 

@@ -20,13 +20,14 @@ _NO_PROGRAMS: Final = (
     *("-c", "core.splitIndex=false"),
 )
 
-#: Git before 2.45 supports only the second variable, which disallows all protocols for fetching.
+#: Variables that keep git from fetching. Git before 2.45 supports only the second one, which disallows all
+#: protocols.
 _NO_FETCH: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}
 
 #: Maximum nesting of folders, because Python removes temporary folders recursively.
 _MAX_DEPTH: Final = 200
 
-#: Timeout for git in seconds. If one of its files were a pipe, it would wait indefinitely.
+#: Timeout for git in seconds. Without it, git would wait indefinitely if one of its files were a pipe.
 _MAX_S: Final = 120.0
 
 
@@ -43,7 +44,7 @@ class Repository:
             The folder.
 
         feature:
-            The name of the feature that needs the repository, for errors.
+            The feature that needs the repository, to name in error messages.
 
     Raises:
         RevisionError: If the folder is not in a repository, or git is missing.
@@ -62,14 +63,14 @@ class Repository:
             raise RevisionError(msg) from None
         self.root = Path(os.path.realpath(top))
 
-    def path(self, file: str) -> str:
-        """Return the path of *file* relative to the root; unchanged if it is outside."""
+    def relative_path(self, file: str) -> str:
+        """Return the path of *file* relative to the root of the repository; if it is outside, unchanged."""
         path = Path(file)
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else file
 
-    def find_ends(self, revisions: str) -> tuple[str, str | None]:
+    def resolve_range(self, revisions: str) -> tuple[str, str | None]:
         """
-        Return the old and the new revision of a comparison. If the new one is None, use the working tree.
+        Return the old and the new revision of a comparison; the new one is None for the working tree.
 
         Args:
             revisions:
@@ -90,7 +91,7 @@ class Repository:
         try:
             return self.run_git("merge-base", *commits)[:12]
         except RevisionError:
-            hint = self._shallow_hint or f"write {old}..{new}"
+            hint = self._shallow_hint or f"compare them directly with {old}..{new}"
             msg = f"{old!r} and {new!r} have no common ancestor: {hint}"
             raise RevisionError(msg) from None
 
@@ -111,7 +112,7 @@ class Repository:
 
     @property
     def _shallow_hint(self) -> str:
-        """A hint on fetching the commits that a shallow clone lacks; "" for a full clone."""
+        """A hint on how to fetch the commits that a shallow clone lacks; "" for a full clone."""
         if self.run_git("rev-parse", "--is-shallow-repository") != "true":
             return ""
         return (
@@ -119,15 +120,15 @@ class Repository:
             "or set fetch-depth: 0 for actions/checkout"
         )
 
-    def write(self, commit: str, folder: Path) -> None:
+    def write_commit(self, commit: str, folder: Path) -> None:
         """
         Write the files of *commit* into *folder*, as they were committed, without running filters.
 
         The temporary index for this is outside the repository. No hooks run, and no worktree is registered.
-        Submodules are empty folders. Symbolic links that point outside *folder* are removed.
+        Submodules become empty folders. Symbolic links that point outside *folder* are removed.
 
         Raises:
-            RevisionError: If git cannot write them.
+            RevisionError: If git cannot write the files, or their folders are nested too deeply.
         """
         index = {"GIT_INDEX_FILE": str(folder.with_name(f"{folder.name}.index"))}
         checkout_index = "checkout-index", "--all", "--quiet", f"--prefix={folder}{os.sep}"
@@ -141,7 +142,7 @@ class Repository:
         depth = max(path.count("/") for path in paths)
         if depth > _MAX_DEPTH:
             msg = (
-                f"a file of {commit[:12]} is nested in {depth:,} folders, and at most {_MAX_DEPTH} "
+                f"a file of {commit[:12]} is nested in {depth:,} folders, but at most {_MAX_DEPTH} "
                 "are supported"
             )
             raise RevisionError(msg)
@@ -151,8 +152,8 @@ class Repository:
         keys = self.run_git("config", "--null", "--name-only", "--list").split("\0")
         names = {key.removeprefix("filter.").rpartition(".")[0] for key in keys if key.startswith("filter.")}
         for name in names:
-            if "=" in name:  # -c would cut the name there
-                msg = f"the filter {name!r} in git's configuration cannot be disabled: rename it"
+            if "=" in name:  # the option -c would end the name there
+                msg = f"the filter {name!r} in git's configuration cannot be disabled: rename it without '='"
                 raise RevisionError(msg)
         settings = ("smudge=", "process=", "required=false")
         return [word for name in names for setting in settings for word in ("-c", f"filter.{name}.{setting}")]
@@ -188,11 +189,11 @@ def checkout(
     repository: Repository, revision: str | None, targets: Sequence[str]
 ) -> Iterator[tuple[Path, Sequence[str], tuple[Path, Path]]]:
     """
-    Check out a revision into a temporary folder, and yield where to load the recipes.
+    Check out a revision into a temporary folder, and yield the locations from which to load the recipes.
 
     Yield the copy of the current folder, the targets in the copy, and the roots of the copy and of the
     repository. If *revision* is None, yield the current folder, the unchanged targets, and the current folder
-    as both roots. Errors about a revision name the revision.
+    as both roots. Errors that are raised while the copy is in use also name the revision.
     """
     current = Path(os.path.realpath(os.curdir))
     if revision is None:
@@ -203,10 +204,10 @@ def checkout(
         copy_root = Path(os.path.realpath(scratch)) / (repository.root.name or "root")
         root = repository.root
         moved = [_move_target(target, root, copy_root) for target in targets]
-        repository.write(commit, copy_root)
+        repository.write_commit(commit, copy_root)
         folder = copy_root / (current.relative_to(root) if current.is_relative_to(root) else "")
         try:
-            # Messages show the root of the repository.
+            # Messages show the root of the repository instead of the root of the copy.
             yield folder if folder.is_dir() else copy_root, moved, (copy_root, root)
         except (LoadError, RevisionError) as error:
             reason = error.reason if isinstance(error, LoadError) else str(error)
@@ -217,7 +218,7 @@ def checkout(
 
 
 def _move_target(target: str, root: Path, copy_root: Path) -> str:
-    """Return a target in a copy of the repository."""
+    """Return the target that has the same path in a copy of the repository; modules are unchanged."""
     name, _ = split_target(target)
     path = Path(os.path.realpath(name))
     if not path.exists():  # a module

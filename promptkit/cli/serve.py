@@ -16,13 +16,13 @@ from promptkit.cli.diagnostics import fail
 from promptkit.cli.loading import STRICT_ERROR, report_catalog_errors, report_hidden, server_info_of
 from promptkit.cli.options import limits_of
 from promptkit.cli.parsers import (
-    add_markdown,
-    add_target_words,
+    add_markdown_option,
+    add_positional_targets,
     is_port,
     is_unsigned_number,
+    parse_whole_number,
     report_value_error,
     require,
-    whole_number,
 )
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
@@ -44,7 +44,7 @@ from promptkit.transports import stdio
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
 
-#: Interval in seconds at which to check for the client while no request is being answered.
+#: Interval in seconds at which to check whether the client has hung up, while waiting for the import.
 _POLL_INTERVAL_S: Final = 0.25
 
 #: Larger values are typos, and would overflow clocks.
@@ -82,7 +82,7 @@ def run(options: Namespace) -> int:
         example = f"promptkit render {format_render_targets(options.targets, quoted_path)} NAME"
         say(f"waiting for an MCP client on standard input; to see a prompt, run: {example}")
     try:
-        observers = _observers(options)
+        observers = _create_observers(options)
     except OSError as error:
         return fail(f"cannot write to {options.audit!r}: {error.strerror}", Exit.USAGE)
     except ModuleNotFoundError as error:
@@ -122,7 +122,7 @@ class StdioSession:
             The connection to the client.
 
         observers:
-            Notified of each request.
+            Objects that are notified of each request.
     """
 
     def __init__(self, options: Namespace, pipes: stdio.StdioPipes, observers: Sequence[Observer]) -> None:
@@ -195,8 +195,8 @@ class StdioSession:
         report_catalog_errors(catalog, self._options.ignore)
 
 
-def _observers(options: Namespace) -> list[Observer]:
-    """Return the observers of requests. Raises OSError, or ModuleNotFoundError without OpenTelemetry."""
+def _create_observers(options: Namespace) -> list[Observer]:
+    """Return the requested observers. Raises OSError, or ModuleNotFoundError without OpenTelemetry."""
     observers: list[Observer] = []
     if options.audit is not None:
         observers.append(Audit(options.audit))
@@ -207,88 +207,99 @@ def _observers(options: Namespace) -> list[Observer]:
     return observers
 
 
-def add_options(serve: ArgumentParser) -> None:
+def add_options(parser: ArgumentParser) -> None:
     """Add the options of `serve` to a parser."""
-    add_target_words(serve)
-    _add_recipes(serve)
-    _add_identity(serve)
-    http = serve.add_argument_group(
-        "HTTP", "Instead of standard input and output. This needs the extra http."
+    add_positional_targets(parser)
+    _add_recipe_options(parser)
+    _add_identity_options(parser)
+    http = parser.add_argument_group(
+        "HTTP", "Serve over HTTP instead of standard input and output. This needs the extra http."
     )
-    _add_http(http)
-    authorization = serve.add_argument_group("authorization", "Who can use the server over HTTP.")
-    _add_authorization(authorization)
-    _add_observability(serve)
-    _add_process(serve)
-    _add_limits(serve)
+    _add_http_options(http)
+    authorization = parser.add_argument_group("authorization", "Who can use the server over HTTP.")
+    _add_authorization_options(authorization)
+    _add_observability_options(parser)
+    _add_process_options(parser)
+    _add_limit_options(parser)
     actions = [*http._group_actions, *authorization._group_actions]  # noqa: SLF001 (argparse offers no other way)
     need_http = {option for action in actions for option in action.option_strings}
-    serve.set_defaults(http_options=frozenset({*need_http, "--access-log", "--metrics"}))
+    parser.set_defaults(http_options=frozenset({*need_http, "--access-log", "--metrics"}))
 
 
-def _add_recipes(serve: ArgumentParser) -> None:
-    recipes = serve.add_argument_group("recipes")
-    add_markdown(recipes)
+def _add_recipe_options(parser: ArgumentParser) -> None:
+    recipes = parser.add_argument_group("recipes")
+    add_markdown_option(recipes)
     add = recipes.add_argument
     add("--strict", action="store_true", help="exit instead of serving if any recipe has an error")
     add(
         "--no-watch", dest="watch", action="store_false", help="do not reload recipes when their files change"
     )
     workspace = "folder in which prompts run commands (default: the current folder; none over HTTP)"
-    add("--workspace", type=_folder, metavar="DIR", help=workspace)
+    add("--workspace", type=_parse_folder, metavar="DIR", help=workspace)
 
 
-def _add_identity(serve: ArgumentParser) -> None:
-    add = serve.add_argument_group("what clients see").add_argument
+def _add_identity_options(parser: ArgumentParser) -> None:
+    add = parser.add_argument_group("what clients see").add_argument
     name = "name of the server (default: the one in [project] of pyproject.toml)"
-    add("--name", type=_server_name, help=name)
-    version = "version of the recipes (default: the one in [project], or of the installed project)"
-    add("--version", type=_server_name, help=version)
-    tools = "also offer each prompt as a tool, for clients without prompts and for models"
+    add("--name", type=_parse_server_name, help=name)
+    version = "version of the recipes (default: the one in [project], or that of the installed project)"
+    add("--version", type=_parse_server_name, help=version)
+    tools = "also offer each prompt as a tool, for models and for clients that do not support prompts"
     add("--tools", action="store_const", const=True, default=False, help=tools)
-    search = "offer two tools instead: one finds prompts, the other renders one"
+    search = "offer two tools instead: one finds prompts, and the other renders a prompt"
     add("--tools-search", dest="tools", action="store_const", const="search", default=False, help=search)
-    forms = "also offer skills as tools, as prompts, or both: tools,prompts"
-    add("--skills-as", type=_skill_forms, default=frozenset(), metavar="FORM[,FORM]", help=forms)
+    forms = "also offer skills as tools, as prompts, or as both: tools,prompts"
+    add("--skills-as", type=_parse_skill_forms, default=frozenset(), metavar="FORM[,FORM]", help=forms)
     scopes = "scopes of callers without a token: SCOPE, or several in quotes"
     add("--scopes", type=report_value_error(parse_scopes), metavar="SCOPES", help=scopes)
-    size = f"prompts or resources on one page of a list (default: {PAGE_SIZE})"
-    add("--page-size", type=whole_number, default=PAGE_SIZE, metavar="NUMBER", help=size)
+    size = f"number of prompts or resources on one page of a list (default: {PAGE_SIZE})"
+    add("--page-size", type=parse_whole_number, default=PAGE_SIZE, metavar="NUMBER", help=size)
 
 
-def _add_http(http: "_ArgumentGroup") -> None:
-    add = http.add_argument
+def _add_http_options(group: "_ArgumentGroup") -> None:
+    add = group.add_argument
     address = (
         "listen on this address (default: 127.0.0.1 and the port in the variable PORT, or 8000); port 0 "
-        "chooses a free one"
+        "picks a free port"
     )
-    add("--http", type=_address, nargs="?", const="", metavar="[HOST:]PORT", help=address)
+    add("--http", type=_parse_address, nargs="?", const="", metavar="[HOST:]PORT", help=address)
     add("--uds", metavar="PATH", help="listen on this Unix socket")
     mode = "permissions of the Unix socket (default: 600; with --uds-group, 660)"
     add("--uds-mode", type=_parse_socket_mode, metavar="MODE", help=mode)
     add("--uds-group", metavar="NAME", help="group of the Unix socket, such as that of the proxy")
-    socket = "listen on this inherited socket, or on those of systemd with the word systemd"
+    socket = "listen on this inherited socket; the word systemd means all sockets that systemd passes on"
     add("--fd", type=_parse_descriptor, metavar="NUMBER", help=socket)
-    add("--workers", type=whole_number, default=1, metavar="NUMBER", help="worker processes (default: 1)")
+    add(
+        "--workers",
+        type=parse_whole_number,
+        default=1,
+        metavar="NUMBER",
+        help="number of worker processes (default: 1)",
+    )
     add("--public-url", metavar="URL", help="URL that clients use; its host and origin are allowed")
     add("--allow-host", metavar="HOST", help="allow this Host header; can be repeated", **_REPEATED)
-    origin = "allow web pages of this origin; can be repeated"
+    origin = "allow web pages from this origin; can be repeated"
     add("--allow-origin", metavar="ORIGIN", help=origin, **_REPEATED)
     add("--state-keys", metavar="FILE", help="file with the keys that all replicas share")
     add(
         "--max-body",
-        type=whole_number,
+        type=parse_whole_number,
         metavar="BYTES",
         help="maximum size of a request body (default: 4 MiB)",
     )
     connections = "maximum number of connections per worker (default: 10,000)"
-    add("--max-connections", type=whole_number, metavar="NUMBER", help=connections)
-    add("--keep-alive", type=_positive_number, metavar="SECONDS", help="maximum idle time (default: 30)")
+    add("--max-connections", type=parse_whole_number, metavar="NUMBER", help=connections)
+    add(
+        "--keep-alive",
+        type=_parse_positive_number,
+        metavar="SECONDS",
+        help="close idle connections after this time (default: 30)",
+    )
 
 
-def _add_authorization(authorization: "_ArgumentGroup") -> None:
-    add = authorization.add_argument
-    add("--issuer", metavar="URL", help="accept JSON Web Tokens of this issuer; needs --public-url")
+def _add_authorization_options(group: "_ArgumentGroup") -> None:
+    add = group.add_argument
+    add("--issuer", metavar="URL", help="accept JSON Web Tokens from this issuer; needs --public-url")
     add("--token-file", metavar="FILE", help="accept the tokens in FILE: NAME TOKEN [SCOPE ...] on each line")
     add(
         "--require-scope",
@@ -296,51 +307,62 @@ def _add_authorization(authorization: "_ArgumentGroup") -> None:
         help="reject tokens without this scope; can be repeated",
         **_REPEATED,
     )
-    add("--no-auth", action="store_true", help="serve everyone who can reach the server")
+    add(
+        "--no-auth",
+        action="store_true",
+        help="serve everyone who can reach the server, without tokens",
+    )
 
 
-def _add_observability(serve: ArgumentParser) -> None:
-    add = serve.add_argument_group("logs and metrics").add_argument
-    audit = "append one line of JSON for each request to FILE, without argument values"
+def _add_observability_options(parser: ArgumentParser) -> None:
+    add = parser.add_argument_group("logs and metrics").add_argument
+    audit = "append a line of JSON to FILE for each request, without the values of arguments"
     add("--audit", metavar="FILE", help=audit)
-    logged = "log each HTTP request to standard error, without arguments and tokens"
+    logged = "log each HTTP request to standard error, without arguments or tokens"
     add("--access-log", action="store_true", help=logged)
     add("--timestamps", action="store_true", help="begin each line of standard error with the time in UTC")
-    add("--metrics", action="store_true", help="serve Prometheus metrics at /metrics (the extra metrics)")
-    add("--otel", action="store_true", help="report each request to OpenTelemetry (the extra otel)")
+    add(
+        "--metrics",
+        action="store_true",
+        help="serve Prometheus metrics at /metrics (needs the extra metrics)",
+    )
+    add("--otel", action="store_true", help="report each request to OpenTelemetry (needs the extra otel)")
 
 
-def _add_process(serve: ArgumentParser) -> None:
-    add = serve.add_argument_group("process").add_argument
-    grace = f"time for running prompts at shutdown (default: {GRACE_S:g}; {HTTP_GRACE_S:g} over HTTP)"
-    add("--grace", type=partial(_positive_number, allow_zero=True), metavar="SECONDS", help=grace)
+def _add_process_options(parser: ArgumentParser) -> None:
+    add = parser.add_argument_group("process").add_argument
+    grace = (
+        f"time that running prompts have to finish at shutdown (default: {GRACE_S:g}; {HTTP_GRACE_S:g} over "
+        "HTTP)"
+    )
+    add("--grace", type=partial(_parse_positive_number, allow_zero=True), metavar="SECONDS", help=grace)
     guard = "do not end a process that hangs in C code, for example in a debugger"
     add("--no-guard", dest="guard", action="store_false", help=guard)
 
 
-def _add_limits(serve: ArgumentParser) -> None:
-    about = "A request that exceeds a limit gets an error. Later requests are served."
-    group = serve.add_argument_group("limits", about)
+def _add_limit_options(parser: ArgumentParser) -> None:
+    about = "A request that exceeds a limit gets an error. Later requests are still served."
+    group = parser.add_argument_group("limits", about)
     for field, option in OPTIONS.items():
         default = getattr(Limits(), field)
         group.add_argument(
             f"--{option.name}",
-            type=whole_number if isinstance(default, int) else _positive_number,
+            type=parse_whole_number if isinstance(default, int) else _parse_positive_number,
             default=default,
             metavar=option.unit,
             help=f"{option.help} (default: {'none' if default == inf else f'{default:,.15g}'})",
         )
 
 
-def _server_name(text: str) -> str:
-    """Check that clients can show a name or a version of the server, and return it."""
+def _parse_server_name(text: str) -> str:
+    """Return a name or a version of the server, which clients must be able to show."""
     require(text.strip(), "must not be empty: clients show it")
     is_shown = escape_invisible(text, one_line=True) == text
     require(is_shown, f"{text!r} has characters that clients cannot show")
     return text
 
 
-def _skill_forms(text: str) -> frozenset[SkillForm]:
+def _parse_skill_forms(text: str) -> frozenset[SkillForm]:
     """Parse comma-separated forms of skills."""
     forms = frozenset(part.strip() for part in text.split(","))
     known = frozenset(SKILL_FORMS)
@@ -348,13 +370,13 @@ def _skill_forms(text: str) -> frozenset[SkillForm]:
     return known & forms
 
 
-def _folder(text: str) -> str:
-    """Return the absolute path of a folder."""
+def _parse_folder(text: str) -> str:
+    """Return the absolute path of a folder, which must exist."""
     require(os.path.isdir(text), f"{text!r} is not a folder")  # noqa: PTH112 (False for any text)
     return os.path.abspath(text)  # noqa: PTH100 (links stay)
 
 
-def _positive_number(text: str, *, allow_zero: bool = False) -> float:
+def _parse_positive_number(text: str, *, allow_zero: bool = False) -> float:
     """Parse a positive number, usually of seconds; with *allow_zero*, accept zero as well."""
     try:
         number = float(text)
@@ -366,12 +388,12 @@ def _positive_number(text: str, *, allow_zero: bool = False) -> float:
     return number
 
 
-def _address(text: str) -> tuple[str, int]:
+def _parse_address(text: str) -> tuple[str, int]:
     """
     Parse ``[HOST:]PORT``.
 
-    An IP address alone, or an empty string, takes the port from the variable PORT, which platforms set;
-    without the variable, the port is 8000.
+    Without a port, for an IP address alone or an empty string, use the port in the environment variable PORT,
+    which platforms set. If PORT is not set, use 8000.
     """
     if not text or _is_ip_address(text):
         port = os.environ.get("PORT", "8000")
@@ -412,6 +434,7 @@ def _parse_descriptor(text: str) -> int | str:
     if text == "systemd":
         return text
     require(
-        is_unsigned_number(text, at_most=6), f"{text!r} is neither the number of a descriptor nor systemd"
+        is_unsigned_number(text, max_digits=6),
+        f"{text!r} is neither the number of a descriptor nor the word systemd",
     )
     return int(text)

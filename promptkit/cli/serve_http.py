@@ -1,4 +1,4 @@
-"""``promptkit serve --http``: answer many clients over Streamable HTTP, with one process or several."""
+"""``promptkit serve --http``: serve many clients over Streamable HTTP, in one process or in several."""
 
 import gc
 import signal
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from promptkit.transports.auth.authorizer import Authorizer
 
 
-def metrics_of(options: Namespace) -> "Metrics | None":
-    """Return the Prometheus metrics, if requested. Call this before recipes can define metrics."""
+def create_metrics(options: Namespace) -> "Metrics | None":
+    """Return Prometheus metrics if ``--metrics`` is given. Call this before recipes can define metrics."""
     if not options.metrics:
         return None
     from promptkit.server.metrics import Metrics  # it needs the extra
@@ -53,8 +53,8 @@ def metrics_of(options: Namespace) -> "Metrics | None":
     return Metrics(options.workers)
 
 
-def _telemetry_of(options: Namespace) -> "Telemetry | None":
-    """Return the observer that reports requests to OpenTelemetry; None if it is not requested."""
+def _create_telemetry(options: Namespace) -> "Telemetry | None":
+    """Return an observer that reports requests to OpenTelemetry; None if ``--otel`` is not given."""
     if not options.otel:
         return None
     from promptkit.server.telemetry import TCP, Telemetry, has_sdk  # it needs the extra
@@ -67,10 +67,10 @@ def _telemetry_of(options: Namespace) -> "Telemetry | None":
     return Telemetry(TCP)
 
 
-#: A larger number is a typo.
+#: Maximum number of workers. A larger number is a typo.
 _MAX_WORKERS: Final = 256
 
-#: Options, the library that each needs, and the extras that install it.
+#: Options, each with the library that it needs and the extras that install the library.
 _LIBRARIES: Final = (
     ("metrics", "prometheus_client", "http,metrics"),
     ("otel", "opentelemetry", "otel"),
@@ -86,7 +86,7 @@ def application_factory(
 
     Args:
         options:
-            The command line.
+            The parsed command line.
 
         reloader:
             The reloader that loaded the catalog.
@@ -113,7 +113,7 @@ def application_factory(
         own_key=None if keys else own_key(options.targets),  # shared by all workers
         changes=options.watch and reloader.has_watched_files,
         audit=options.audit,
-        telemetry=_telemetry_of(options),
+        telemetry=_create_telemetry(options),
         metrics=options.metrics,
         count_invalid=lambda: reloader.invalid,
         page_size=options.page_size,
@@ -121,7 +121,7 @@ def application_factory(
         skills_as=options.skills_as,
         body_limit=options.max_body or BODY_BYTES,
         limits=limits_of(options),
-        authorizer=_authorizer(options, listeners),
+        authorizer=_create_authorizer(options, listeners),
         scopes=options.scopes or frozenset(),
     )
     if options.audit is not None:
@@ -132,14 +132,14 @@ def application_factory(
     return partial(LoggedApplication, catalog, settings)
 
 
-def _authorizer(options: Namespace, listeners: Sequence[Listener]) -> "Authorizer | None":
+def _create_authorizer(options: Namespace, listeners: Sequence[Listener]) -> "Authorizer | None":
     """Return the authorizer; None if no tokens are required. Raises ValueError for invalid settings."""
     if not _requires_tokens(options):
         return None
 
     resource = options.public_url or _find_single_url(listeners)
     if options.issuer is not None and resource is None:
-        msg = "--issuer needs --public-url: its tokens are for the URL that clients use"
+        msg = "--issuer needs --public-url, because tokens are issued for the URL that clients use"
         raise ValueError(msg)
     return create_authorizer(
         resource=resource,
@@ -173,33 +173,33 @@ def run(options: Namespace) -> int:
         for listener in listeners:
             cleanup.callback(listener.close)
         _close_on_signal(cleanup)
-        options.metrics = metrics_of(options)
+        options.metrics = create_metrics(options)
         if options.metrics is not None:
             cleanup.callback(options.metrics.remove)
         return _serve(options, listeners, cleanup)
 
 
 def _close_on_signal(cleanup: ExitStack) -> None:
-    """Until a worker or the supervisor handles signals, clean up before a signal terminates the process."""
+    """Clean up if a signal terminates the process before a worker or the supervisor handles signals."""
 
-    def end(number: int, _frame: FrameType | None) -> None:
+    def handle_signal(number: int, _frame: FrameType | None) -> None:
         cleanup.close()
         die_by_signal(number)
 
     for name in ("SIGTERM", "SIGHUP"):  # SIGINT raises KeyboardInterrupt
         if hasattr(signal, name):
-            signal.signal(getattr(signal, name), end)
+            signal.signal(getattr(signal, name), handle_signal)
 
 
 def _usage_errors(options: Namespace) -> Iterator[str]:
-    """Yield the reasons why these options do not allow serving."""
+    """Yield the reasons why the server cannot be started with these options."""
     for option, library, extras in _LIBRARIES:
         if getattr(options, option) and find_spec(library) is None:
             yield f"--{option} needs {library}: {install_command(extras)}"
     if options.workers > 1 and sys.platform == "win32":
         yield "--workers is not supported on Windows, which cannot fork"
     if options.workers > _MAX_WORKERS:
-        yield f"--workers accepts at most {_MAX_WORKERS}: a worker for each processor is enough"
+        yield f"--workers accepts at most {_MAX_WORKERS}: one worker for each processor is enough"
     if options.uds is None and (options.uds_mode is not None or options.uds_group is not None):
         yield "--uds-mode and --uds-group require --uds"
     yield from _token_errors(options)
@@ -218,12 +218,12 @@ def _token_errors(options: Namespace) -> Iterator[str]:
 
 
 def _requires_tokens(options: Namespace) -> bool:
-    """Return whether each request needs a token."""
+    """Return whether every request must have a token."""
     return options.issuer is not None or options.token_file is not None
 
 
 def _listen(options: Namespace) -> list[Listener]:
-    """Listen on every address in the options. Raises ListenError."""
+    """Listen on every address in the options. Raises ListenError if that fails or is not allowed."""
     listeners: list[Listener] = []
     if options.http is not None:
         host, port = options.http
@@ -234,7 +234,7 @@ def _listen(options: Namespace) -> list[Listener]:
     is_open = not options.no_auth and not _requires_tokens(options)
     if public := [listener.url for listener in listeners if not listener.is_local and is_open]:
         msg = (
-            f"{public[0]} can be reached from other machines without authentication: serve at "
+            f"{public[0]} can be reached from other machines without authentication: listen on "
             f"127.0.0.1, require tokens with --issuer or --token-file, or pass --no-auth to "
             f"let every caller use these prompts"
         )
@@ -274,7 +274,7 @@ def _serve(options: Namespace, listeners: Sequence[Listener], cleanup: ExitStack
 
 
 class _Service(Struct):
-    """A service that runs in this process, or in workers that it forks."""
+    """A server that runs in this process, or in workers that this process forks."""
 
     options: Namespace
     listeners: Sequence[Listener]
@@ -284,11 +284,11 @@ class _Service(Struct):
     siblings: Siblings | None = None
 
     def announce(self) -> None:
-        """Report the addresses. Call this once signals are handled."""
+        """Report the addresses of the server. Call this once signals are handled."""
         say(f"serving at {' and '.join(map(_format_address, self.listeners))}")
 
     def supervise(self) -> int:
-        """Serve in forked workers until a signal, and return the exit code."""
+        """Serve in forked workers until a signal arrives, and return the exit code."""
         count, grace = self.options.workers, self.options.grace
         self.siblings = Siblings(count)
         supervisor = Supervisor(count, self.run_forked, stop_listening=self.stop_listening, grace=grace)

@@ -91,8 +91,8 @@ def test_unused_columns_are_listed(batch, folder):
 
     with_key, without_key = batch("triage", "t.csv", "--key", "id"), batch("triage", "t.csv", out="other")
 
-    assert with_key.out.splitlines()[-1] == "not used: 'created_at', 'voter_count'"
-    assert without_key.out.splitlines()[-1] == "not used: 'id', 'created_at', 'voter_count'"
+    assert with_key.out.splitlines()[-1] == "columns not used: 'created_at', 'voter_count'"
+    assert without_key.out.splitlines()[-1] == "columns not used: 'id', 'created_at', 'voter_count'"
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -107,7 +107,7 @@ def test_unused_columns_of_json_are_listed(batch, folder, workers):
 
     result = batch("triage", "t.jsonl", "--key", "id", "--workers", workers)
 
-    assert result.out.splitlines()[-1] == "not used: 'z', 'a'"
+    assert result.out.splitlines()[-1] == "columns not used: 'z', 'a'"
 
 
 def test_number_of_unused_columns_is_limited(batch, folder):
@@ -117,7 +117,7 @@ def test_number_of_unused_columns_is_limited(batch, folder):
 
     listed, _, count = batch("triage", "t.jsonl").out.splitlines()[-1].rpartition(", and ")
 
-    assert listed.startswith("not used: 'c0', 'c1', ")
+    assert listed.startswith("columns not used: 'c0', 'c1', ")
     assert int(count.removesuffix(" more").replace(",", "")) < 2_000
 
 

@@ -337,7 +337,7 @@ class TestFiles:
         size = (folder / "out" / "requests-00001.jsonl").stat().st_size
         assert result.out.splitlines() == [
             f"would write 2 requests ({size:,} bytes) to 1 file in 'out'",
-            "the requests have about 21 tokens of text",
+            "the requests contain about 21 tokens of text",
         ]
         assert full_run.out == f"wrote 2 requests ({size:,} bytes) to 1 file in 'out'\n"
 
@@ -426,11 +426,14 @@ class TestUsage:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["triage"], "write PROMPT ROWS, or --join RESULTS ROWS"),
-            (["triage", "t.jsonl"], "specify a vendor with --for: each has its own file format"),
+            (["triage"], "PROMPT is missing: write PROMPT ROWS, or --join RESULTS ROWS"),
+            (
+                ["triage", "t.jsonl"],
+                "specify a vendor with --for, because each vendor has its own file format",
+            ),
             (
                 ["triage", "t.jsonl", "--for", "openai-chat"],
-                "name the model with --model: every request needs it",
+                "specify the model with --model, because every request must name it",
             ),
         ],
     )

@@ -442,4 +442,4 @@ def test_disk_too_full_for_keys(arguments, batch, folder, monkeypatch):
 
     assert result.code in (1, 2)
     assert is_one_line(result)
-    assert "keys cannot be stored: database or disk is full" in result.err
+    assert "the keys of the rows cannot be stored: database or disk is full" in result.err

@@ -107,7 +107,7 @@ def test_killed_worker(table, uninterrupted, batch):
     resumed = batch("triage", "t.csv", *OPTIONS, "--resume")
 
     assert broken.code == resumed.code == 1
-    assert broken.err == "promptkit: a worker process has exited unexpectedly: continue with --resume\n"
+    assert broken.err == "promptkit: a worker process exited unexpectedly: continue with --resume\n"
     assert files_in(table / "out") == uninterrupted
 
 

@@ -239,7 +239,9 @@ def test_invalid_delimiter_option(batch, folder, capsys, delimiter):
     with pytest.raises(SystemExit):
         batch("triage", "t.csv", "--delimiter", delimiter)
 
-    assert f"{delimiter!r} is not one character, or the word tab" in capsys.readouterr().err
+    assert (
+        f"{delimiter!r} is not a delimiter: write one character, or the word tab" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(("suffix", "row"), [("csv", "x\n"), ("jsonl", '{"a": 1}\n')])

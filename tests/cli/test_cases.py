@@ -94,8 +94,8 @@ class TestRender:
         ("options", "message"),
         [
             (("review", "--case", "shrt"), "prompt 'review' has no case 'shrt': did you mean 'short'?"),
-            (("review", "--case", "x"), "has no case 'x': it has 'short', 'nothing', 'as typed'"),
-            (("plain", "--cases"), "prompt 'plain' has no case: it has none"),
+            (("review", "--case", "x"), "has no case 'x': choose one of 'short', 'nothing', 'as typed'"),
+            (("plain", "--cases"), "prompt 'plain' has no cases: save a case first"),
             (("review", "code=x", "--cases"), "a case has its own arguments: omit the arguments or the case"),
             (("review", "--cases", "--json"), "--cases supports only transcripts and Markdown"),
             (("rview", "--cases"), "unknown prompt 'rview'; did you mean 'review'?"),

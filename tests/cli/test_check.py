@@ -29,7 +29,7 @@ EXAMPLES_IN_DOCS = {
 }
 
 #: The line about prompts that have no description, before their names.
-UNDESCRIBED = "without a docstring or description, which clients show"
+UNDESCRIBED = "no docstring or description, which clients would show"
 BROKEN = 'from promptkit import prompt\n\n@prompt\ndef broken(diff, tone: str = "x"):\n    return diff\n'
 
 #: A prompt with a warning.
@@ -589,7 +589,7 @@ def ask(text: Annotated[str, Arg(examples=["a" * 8])]):
         assert code == 1
         (diagnostic,) = report["diagnostics"]
         assert diagnostic["code"] == "PK226"
-        assert "about 4 tokens for text='aaaaaaaa', more than 3" in diagnostic["message"]
+        assert "about 4 tokens for text='aaaaaaaa', which is more than 3" in diagnostic["message"]
         recipes(ask=source.replace("):\n", "):  # promptkit: ignore[PK226]\n"))
         assert check(capsys, "--max-tokens", "3")[0] == 0
 
@@ -610,7 +610,7 @@ def explain(text: str, depth: Literal["short", "long"]):
 
         assert code == 1
         (diagnostic,) = report["diagnostics"]
-        assert "depth='long', more than 50" in diagnostic["message"]
+        assert "depth='long', which is more than 50" in diagnostic["message"]
 
     @pytest.mark.parametrize("number", ["0", "-1", "many", "1.5"])
     def test_invalid_max_tokens(self, recipes, folder, capsys, number):

@@ -532,7 +532,7 @@ class TestRender:
         assert run("render", "half") == (0, "[user]\na\\ud800b\n", "")
         code, out, err = run("render", "half", "--json")
         assert (code, out) == (1, "")
-        assert err.startswith("promptkit: prompt 'half' has text that cannot be sent: ")
+        assert err.startswith("promptkit: prompt 'half' contains text that cannot be sent: ")
 
     def test_escaped_at_sign(self, project, run):
         """``key=@@name`` sends ``@name``."""
@@ -571,7 +571,8 @@ class TestRender:
         (tmp_path / "recipes" / "files.py").write_text(FILES)
         argument = suggestion.partition("=")[0]
 
-        message = f"{argument!r} is the name of a file, not its content: put @ before it, as in {suggestion}"
+        reason = f"the value of {argument!r} is the name of a file, not its content"
+        message = f"{reason}: put @ before it, as in {suggestion}"
         code, out, err = run("render", "recipes", *words.split())
 
         assert (code, out, err.splitlines()[-1]) == (2, "", f"promptkit: {message}")
@@ -603,7 +604,7 @@ class TestRender:
         (tmp_path / "recipes" / "files.py").write_text(FILES)
         (tmp_path / "hunter2.pem").touch()
 
-        message = "'key' is the name of a file, not its content: put @ before it"
+        message = "the value of 'key' is the name of a file, not its content: put @ before it"
         code, _, err = run("render", "recipes", "hides", "key=hunter2.pem")
 
         assert (code, err.splitlines()[-1]) == (2, f"promptkit: {message}")
@@ -619,7 +620,7 @@ class TestRender:
             (["fail"], 1, ["prompt 'fail' failed at recipes/shelf.py:26"]),
             (["revew"], 2, ["unknown prompt 'revew'", "'review'?"]),
             (["xy"], 2, ["unknown prompt 'xy'", "promptkit list recipes"]),
-            (["review", "diff=x", "diff=y"], 2, ["'diff' is given twice"]),
+            (["review", "diff=x", "diff=y"], 2, ["'diff' is given twice: pass it only once"]),
             (["leave"], 1, ["prompt 'leave' failed at recipes/shelf.py:22"]),
             (["review", "diff"], 2, ["'diff'", "KEY=VALUE"]),
             (["review", "diff=@nowhere"], 2, ["'diff'", "'nowhere'", "No such file"]),
@@ -762,7 +763,7 @@ class TestRenderBrokenPrompt:
 
         assert code == 2
         assert "'sound'" in err
-        assert "('sound' was read as TARGET; write arguments as KEY=VALUE)" in err
+        assert "('sound' was parsed as TARGET; write arguments as KEY=VALUE)" in err
 
     @pytest.mark.parametrize("target", ["recipes", "recipes/broken.py", "recipes/broken.py:sound"])
     def test_target_without_a_name(self, target, capsys):

@@ -178,7 +178,7 @@ class TestOtherArguments:
         ("words", "message"),
         [
             (["slw=1"], "prompt 'chooses': 'slw' is not an argument of this prompt (did you mean 'slow'?)"),
-            (["slow=1", "slow=2"], "'slow' is given twice"),
+            (["slow=1", "slow=2"], "'slow' is given twice: pass it only once"),
             (["slow=@nowhere"], "'slow' cannot be read from 'nowhere': No such file or directory"),
             (["key=@hunter2hunter2"], "'key' cannot be read from '<secret>': No such file or directory"),
         ],
@@ -213,7 +213,7 @@ class TestOtherArguments:
 def test_invalid_unicode(capsys):
     """A value with a lone surrogate is an error in JSON and escaped in text."""
     assert main(["complete", "chooses", "half", "--json"]) == 1
-    assert capsys.readouterr().err.startswith("promptkit: a value cannot be sent: ")
+    assert capsys.readouterr().err.startswith("promptkit: a completion cannot be sent: ")
     assert main(["complete", "chooses", "half"]) == 0
     assert capsys.readouterr().out == "a\\ud800\n"
 

@@ -67,7 +67,7 @@ class TestCommands:
     def test_unknown_option(self, argv, option, suggestion, capsys):
         """The error names the command and the option, and suggests the nearest option, or the help."""
         command, error = usage_error(capsys, *argv).split(": error: ")
-        hint = f"did you mean {suggestion!r}?" if suggestion else f"run '{command} --help' to see all"
+        hint = f"did you mean {suggestion!r}?" if suggestion else f"run '{command} --help' to see all options"
 
         assert command == f"promptkit {argv[0]}"
         assert f"'{option}'" in error

@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 from promptkit import compiler
 from promptkit.cli import main
 from promptkit.cli.package import _module_name
-from promptkit.cli.package_bundles import registry_name, server_entry
+from promptkit.cli.package_bundles import registry_identity, server_entry
 from promptkit.cli.package_project import Metadata, PackageError
 from promptkit.errors.distribution import install_command
 from promptkit.language.media import Icon
@@ -287,7 +287,7 @@ class TestRequirements:
         assert explicit == ["colorama; sys_platform == 'win32'", "pytest<100", "mcp-promptkit==1"]
         assert promptkit == "mcp-promptkit[http]"
         assert added.startswith("attrs>=")
-        assert f"it requires {added}, which the recipes import\n" in out
+        assert f"the package requires {added}, which the recipes import\n" in out
 
     def test_imports_from_outside_the_folder_are_rejected(self, acme, package):
         """
@@ -379,7 +379,7 @@ class TestRegistry:
         add_remote(url)
 
         expected = "io.github.acme/prompts", "https://github.com/acme/prompts"
-        assert registry_name(None, "acme", tmp_path) == expected
+        assert registry_identity(None, "acme", tmp_path) == expected
 
     @pytest.mark.parametrize(
         "url",
@@ -396,13 +396,13 @@ class TestRegistry:
         monkeypatch.chdir(tmp_path)
         add_remote(url)
 
-        assert registry_name(None, "acme", tmp_path) == ("local/acme", None)
+        assert registry_identity(None, "acme", tmp_path) == ("local/acme", None)
 
     @pytest.mark.parametrize("name", ["acme", "a/b/c", "a b/c", "a_b/c", "/c", f"a/{'b' * 200}"])
     def test_invalid_server_names(self, name, tmp_path):
         """An invalid server name is an error."""
         with pytest.raises(PackageError) as error:
-            registry_name(name, "acme", tmp_path)
+            registry_identity(name, "acme", tmp_path)
         assert str(error.value) == (
             f"{name!r} is not a registry name: use NAMESPACE/NAME with at most 200 characters, as in "
             "--server-name io.github.acme/prompts"
@@ -442,11 +442,11 @@ class TestProject:
         assert code == 0
         assert entry()["description"] == "1 prompt for MCP clients: review"
         assert out == (
-            f"built {Path('dist/acme-0.1.0-py3-none-any.whl')} of 1 prompt\n"
+            f"built {Path('dist/acme-0.1.0-py3-none-any.whl')} with 1 prompt\n"
             f"wrote {Path('dist/server.json')} for local/acme\n"
-            f"there is no [project] in {acme / 'pyproject.toml'}\n"
-            "the package is named acme, like the folder: choose another name with --name\n"
-            "the version is 0.1.0: set another with --version\n"
+            f"there is no table [project] in {acme / 'pyproject.toml'}\n"
+            "the package is named acme, after the folder: choose another name with --name\n"
+            "the version is 0.1.0: set another version with --version\n"
             "the package has no description: set one with --description\n"
             "local/acme cannot be published in the registry: set a name with --server-name, "
             "as in io.github.acme/prompts\n"
@@ -470,7 +470,7 @@ class TestProject:
             (
                 ["--require", "a b"],
                 (
-                    "'a b' is not a requirement, such as 'httpx>=0.27': "
+                    "'a b' is not a requirement like 'httpx>=0.27': "
                     "Expected semicolon (after name with no version specifier) or end"
                 ),
             ),
@@ -488,11 +488,11 @@ class TestProject:
             ("[project]\nname = 3", "{} cannot be read: Expected `str`, got `int` - at `$.project.name`"),
             (
                 '[project]\nname = "a"\ndynamic = ["version"]',
-                "the version in {} is dynamic, so only its build can compute it: set it with --version",
+                "the version in {} is dynamic, so only a build can compute it: set it with --version",
             ),
             (
                 '[project]\nname = "a"\nversion = "1"\nlicense = "Mine"',
-                "the builder rejects [project] in pyproject.toml: 'Mine' is not",
+                "the builder of the wheel rejects [project] in pyproject.toml: 'Mine' is not",
             ),
         ],
     )
@@ -573,8 +573,8 @@ class TestErrors:
             2,
             "",
             (
-                f"promptkit: cannot package {' '.join(targets)!r}: specify one folder, or several with a "
-                "prefix each, as in review=team/prompts\n"
+                f"promptkit: cannot package {' '.join(targets)!r}: specify one folder, or several folders "
+                "that each have a prefix, as in review=team/prompts\n"
             ),
         )
 

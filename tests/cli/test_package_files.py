@@ -16,8 +16,8 @@ import pytest
 
 from promptkit.cli import main
 from promptkit.cli.package import _write
-from promptkit.cli.package_bundles import registry_name
-from promptkit.cli.package_project import PackageError, SourceReader, _top_names
+from promptkit.cli.package_bundles import registry_identity
+from promptkit.cli.package_project import PackageError, SourceReader, _imported_names
 from promptkit.files.folder import Folder
 
 pytestmark = [
@@ -145,7 +145,7 @@ class TestOutput:
     def test_output_into_the_recipes(self, acme, package_error):
         """The recipes' folder is rejected, because the next wheel would contain this one."""
         assert package_error("--out", "prompts") == (
-            "--out is the folder of the recipes, so the next package would contain this one: choose another"
+            "--out is the folder of the recipes, so the next package would contain this one: change --out"
         )
 
     def test_absolute_output_folder(self, acme, package, tmp_path):
@@ -209,8 +209,8 @@ class TestLinks:
         Path("dist", WHEEL).unlink()
         (acme / "prompts" / "settings.txt").symlink_to(target)
         assert package_error() == (
-            f"'settings.txt' links to {target!r}, which is hidden, or a temporary file of a program: "
-            "put a copy in a visible place"
+            f"'settings.txt' links to {target!r}, which is hidden, or is a temporary file of a program: "
+            "put a copy at a visible path"
         )
 
     def test_file_replaced_by_a_link(self, acme, tmp_path, monkeypatch):
@@ -290,7 +290,7 @@ class TestOddFiles:
     )
     def test_unparsable_source(self, source):
         """A file that cannot be parsed adds no requirements."""
-        assert list(_top_names(source)) == []
+        assert list(_imported_names(source)) == []
 
     def test_source_with_warnings(self, acme, package):
         """Python's warnings about a file are not printed, and names of any length are looked up."""
@@ -456,7 +456,7 @@ class TestProjectFiles:
         (acme / "README.md").write_bytes(b"\xff")
         project('readme = "README.md"')
 
-        assert package_error() == "[project] readme 'README.md' is not UTF-8"
+        assert package_error() == "[project] readme 'README.md' is not encoded in UTF-8"
 
     @pytest.mark.parametrize("path", [".github/README.md", "docs/README.md"])
     def test_readme_in_another_folder(self, path, acme, package, project):
@@ -477,7 +477,7 @@ class TestProjectFiles:
             ("LICENSES/*", "it is a link"),
             (
                 "**/LICENSE",
-                "[project] license-files: '**/LICENSE' has a wildcard in its folder: write the name of",
+                "[project] license-files: '**/LICENSE' has a wildcard in its folder: write the full name of",
             ),
         ],
     )
@@ -557,7 +557,7 @@ class TestGit:
         with open(".git/config", "a", encoding="utf-8") as file:
             file.write("[include]\npath = ../pipe\n")
 
-        assert registry_name(None, "acme", acme) == ("local/acme", None)
+        assert registry_identity(None, "acme", acme) == ("local/acme", None)
 
 
 class TestEnvironment:

@@ -15,7 +15,7 @@ from msgspec import to_builtins
 from packaging.metadata import Metadata as PublishedMetadata
 
 from promptkit.cli import main
-from promptkit.cli.package import pyproject
+from promptkit.cli.package import build_pyproject
 from promptkit.cli.package_project import PackageError, read_metadata
 
 RECIPE = "from promptkit import prompt\n@prompt\ndef review(code: str):\n    'Review.'\n    return code\n"
@@ -72,7 +72,7 @@ def write(folder, **fields):
 
 def metadata_fields(folder):
     """Return the fields of METADATA that flit writes for a project, ignoring its readme."""
-    fields = pyproject(read_metadata(folder, OPTIONS)[0], "acme", [])["project"]
+    fields = build_pyproject(read_metadata(folder, OPTIONS)[0], "acme", [])["project"]
     config = prep_toml_config(
         {"project": {**fields, "readme": {"text": "", "content-type": "text/plain"}}}, folder / "x"
     )

@@ -256,7 +256,7 @@ class TestResources:
             main(["render", "docs://intro/3", "lines=2"])
 
         assert exit.value.code == 2
-        assert "a URI takes no arguments: put their values into the URI" in capsys.readouterr().err
+        assert "a URI does not take arguments: put the values into the URI" in capsys.readouterr().err
 
     @pytest.mark.parametrize("target", ["recipes", "recipes/shelf.py"])
     @pytest.mark.parametrize("arguments", [[], ["name=x"]], ids=["alone", "arguments"])

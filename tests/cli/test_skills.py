@@ -137,7 +137,7 @@ class TestCheck:
 
         assert main(["check", str(folder)]) == 1
 
-        expected = "PK605: skill 'a': 'SKILL.md' differs between two starts\n"
+        expected = "PK605: skill 'a': 'SKILL.md' differs between two starts of the server\n"
         assert expected in capsys.readouterr().out
 
     def test_skill_that_fails_in_other_time_zones(self, recipes, capsys, monkeypatch):
@@ -148,7 +148,7 @@ class TestCheck:
 
         assert main(["check", str(folder)]) == 1
 
-        expected = "PK605: skill 'a': 'SKILL.md' differs between two starts\n"
+        expected = "PK605: skill 'a': 'SKILL.md' differs between two starts of the server\n"
         assert expected in capsys.readouterr().out
 
     def test_lints(self, recipes, capsys):
@@ -428,7 +428,7 @@ class TestInstall:
 
         assert main(["install", "opencode", "--skills"]) == 0
         out = capsys.readouterr().out
-        assert "    opencode has its own command 'review': only models find the skill\n" in out
+        assert "    opencode has its own command 'review', so only models can use the skill\n" in out
         assert "command 'notes'" not in out
         assert main(["install", "goose", "--skills"]) == 0
         assert "own command" not in capsys.readouterr().out

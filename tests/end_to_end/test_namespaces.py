@@ -165,7 +165,10 @@ class TestInstall:
         os.chdir(other)
 
         assert main(["install", "claude-code", *TARGETS]) == 1
-        assert f"serves review={project}/team/prompts of another project" in capsys.readouterr().err
+        assert (
+            f"serves review={project}/team/prompts, which belongs to another project"
+            in capsys.readouterr().err
+        )
 
     def test_codex(self, project, home):
         """The entry in Codex's TOML configuration serves both folders as well."""
@@ -199,7 +202,7 @@ class TestCommands:
     @pytest.mark.parametrize(
         ("words", "reason"),
         [
-            (["ops=ops/prompts", "ops-review"], "a target with a prefix as --target ops=ops/prompts"),
+            (["ops=ops/prompts", "ops-review"], "a target with a prefix, write --target ops=ops/prompts"),
             (["--target", "ops=ops/prompts", "ops", "ops-review"], "unexpected argument 'ops'"),
         ],
     )

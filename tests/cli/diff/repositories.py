@@ -17,7 +17,7 @@ BREAKING = BEFORE.replace('"python", "rust"', '"python"')
 
 #: The output for a change that breaks callers.
 BROKEN = """\
-breaking: prompt 'review': argument 'language' no longer accepts all values that it accepted
+breaking: prompt 'review': argument 'language' no longer accepts all values that it accepted before
     -Literal['python', 'rust']
     +Literal['python']
 1 breaking change since HEAD

@@ -65,7 +65,7 @@ class TestOutcomes:
                     "kind": "argument-narrowed",
                     "breaking": True,
                     "of": "prompt 'review'",
-                    "message": "argument 'language' no longer accepts all values that it accepted",
+                    "message": "argument 'language' no longer accepts all values that it accepted before",
                     "before": "Literal['python', 'rust']",
                     "after": "Literal['python']",
                 }
@@ -82,13 +82,13 @@ class TestOutcomes:
 
         assert out == (
             "::error file=recipes/review.py,line=5,title=promptkit diff%3A breaking::prompt 'review': "
-            "argument 'language' no longer accepts all values that it accepted"
+            "argument 'language' no longer accepts all values that it accepted before"
             "%0A-Literal['python', 'rust']%0A+Literal['python']\n"
         )
         assert summary.read_text() == (
             "# Before\n## Prompts\n\n` 1 breaking change since HEAD `\n\n"
             "- **breaking**: ` prompt 'review': argument 'language' no longer accepts all values "
-            "that it accepted `\n\n"
+            "that it accepted before `\n\n"
             "  ```diff\n  -Literal['python', 'rust']\n  +Literal['python']\n  ```\n"
         )
 
@@ -226,14 +226,20 @@ class TestTwoRevisions:
         assert code == 0
         assert "[-Review-]{+Please review+} this python." in out
         assert out.endswith("1 rendering changed since v1, up to topic\n")
-        assert err == "promptkit: rendering the cases of v1 and topic: this runs the code of that revision\n"
+        assert (
+            err
+            == "promptkit: rendering the cases at v1 and topic: this runs the code that was committed there\n"
+        )
 
     @pytest.mark.parametrize(
         ("revisions", "message"),
         [
             ("v1..nope", "unknown revision 'nope': use a commit, a branch or a tag"),
             ("nope...v1", "unknown revision 'nope': use a commit, a branch or a tag"),
-            ("main...other", "'main' and 'other' have no common ancestor: write main..other"),
+            (
+                "main...other",
+                "'main' and 'other' have no common ancestor: compare them directly with main..other",
+            ),
         ],
     )
     def test_unknown_revisions(self, revisions, message, history, diff):

@@ -5,7 +5,7 @@ import re
 import pytest
 from hypothesis import given, settings
 
-from promptkit.cli.diff import as_markdown, summarize_cases
+from promptkit.cli.diff import format_as_markdown, summarize_cases
 from promptkit.cli.diff_changes import Difference, TextChange
 from tests.cli.diff.github import ALPHABET, FOREIGN, assert_untrusted_text_is_code
 
@@ -31,7 +31,7 @@ def markdown_of(name, text):
         Difference("prompt-removed", name, name),
         TextChange(name, name, "x", text),
     ]
-    return as_markdown("## Prompts", name, changes, "promptkit diff")
+    return format_as_markdown("## Prompts", name, changes, "promptkit diff")
 
 
 def test_text_is_truncated():
@@ -39,7 +39,7 @@ def test_text_is_truncated():
     changes = [TextChange("prompt 'a'", f"case {n}", "x", f"{n} " * 50_000) for n in range(3)]
     changes += [TextChange("prompt 'b'", f"case {n}", "x", "word " * 200) for n in range(200)]
 
-    comment = as_markdown("## Text of prompts", "203 cases changed", changes, "promptkit diff --text")
+    comment = format_as_markdown("## Text of prompts", "203 cases changed", changes, "promptkit diff --text")
 
     assert len(comment) < 65_536
     assert "characters cut" in comment
@@ -53,7 +53,7 @@ def test_format():
     changes = [TextChange("prompt 'a'", "x", "[user]\nOld words.", "[user]\nNew words.")]
     changes += [TextChange("prompt 'a'", "y", "", None)]
 
-    assert as_markdown("## Title", summarize_cases(changes, "main"), changes, "x") == (
+    assert format_as_markdown("## Title", summarize_cases(changes, "main"), changes, "x") == (
         "## Title\n\n` 2 renderings changed since main `\n\n"
         "- **harmless**: ` prompt 'a': 'x' renders different text `\n\n"
         "  ```diff\n   [user]\n  -Old words.\n  +New words.\n  ```\n\n"

@@ -90,7 +90,7 @@ def test_filter_that_cannot_be_disabled(repository):
     """A filter with `=` in its name cannot be disabled on git's command line, so it is rejected."""
     git(repository, "config", "filter.a=b.smudge", "cat")
 
-    assert error_at() == "the filter 'a=b' in git's configuration cannot be disabled: rename it"
+    assert error_at() == "the filter 'a=b' in git's configuration cannot be disabled: rename it without '='"
 
 
 @pytest.mark.parametrize("revisions", ["HEAD~1", "HEAD~1..HEAD", "HEAD~1...HEAD"])
@@ -101,7 +101,7 @@ def test_shallow_clone(revisions, repository, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "shallow")
 
     with pytest.raises(RevisionError) as error:
-        files_at(Repository().find_ends(revisions)[0])
+        files_at(Repository().resolve_range(revisions)[0])
     assert str(error.value) == (
         "unknown revision 'HEAD~1': this clone is shallow and lacks older commits: "
         "run git fetch --unshallow, or set fetch-depth: 0 for actions/checkout"
@@ -153,4 +153,4 @@ def test_deeply_nested_path(repository):
     git(repository, "update-index", "--add", "--cacheinfo", f"100644,{blob},{'a/' * 1500}a")
     commit_hash = git(repository, "commit-tree", git(repository, "write-tree"), "-m", "Deep")
 
-    assert error_at(commit_hash).endswith(" is nested in 1,500 folders, and at most 200 are supported")
+    assert error_at(commit_hash).endswith(" is nested in 1,500 folders, but at most 200 are supported")

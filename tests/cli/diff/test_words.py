@@ -35,7 +35,7 @@ class TestChanges:
 
         (change,) = text_changes([old, old], [new, side({"p": {"x": "3"}})])
 
-        assert str(change) == "p: 'x' renders different text, each time"
+        assert str(change) == "p: 'x' renders different text (it differs each time)"
         assert summarize_cases([change], "HEAD") == "all text is the same as at HEAD"
 
     @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_record(out):
         (
             ["claude-commands", "out", "notes"],
             1,
-            "'notes' is a skill: write it with 'promptkit export skills'",
+            "'notes' is a skill: export it with 'promptkit export skills'",
         ),
         (["claude-commands", "recipes/out"], 2, "'recipes/out' is inside the recipes: choose another folder"),
         (["claude-commands", "out", "--remove", "--live"], 2, "--live cannot be combined with --remove"),

@@ -52,9 +52,9 @@ def test_byte_order_mark(render_typed):
         (
             "compare",
             "a b c",
-            "values typed: 3, arguments left for them: 2; put words that belong together",
+            "too many values were typed: 3 instead of at most 2; put words that belong together",
         ),
-        ("greet", "you", "values typed: 1, arguments left for them: 0; the prompt takes no arguments"),
+        ("greet", "you", "too many values were typed: 1 instead of at most 0; the prompt takes no arguments"),
         ("compare", "it's", "the typed arguments have an unclosed quote (No closing quotation)"),
         ("explain", "", "prompt 'explain': 'topic' is missing"),
         ("explain", f"a{MARKER}b", "the client changed or truncated the typed arguments"),

@@ -205,7 +205,9 @@ class TestTokens:
         assert code == 0
         assert read_normalized(config_path(name)) == golden(name, "token")
         title = CLIENTS[name].title
-        assert out.endswith(f"    {title} sends the token in TEAM_TOKEN: set it where you start {title}\n")
+        assert out.endswith(
+            f"    {title} sends the token in the variable TEAM_TOKEN: set it where you start {title}\n"
+        )
 
     def test_later_installs_keep_the_token(self, name, project, promptkit):
         """The variable stays if the option is omitted, and changes if it is given."""
@@ -292,12 +294,12 @@ def test_client_without_project_configuration(name, project, promptkit, capsys):
         ),
         (
             ["install", "zed", "--url", "localhost:80"],
-            "argument --url: 'localhost:80' is not a URL: write it as in ",
+            "argument --url: 'localhost:80' is not an HTTP URL: write it as in ",
         ),
         (["install", "cursor", "--token-env", "TOKEN"], "--token-env is for a server over HTTP: add --url"),
         (
             ["install", "cursor", "--url", URL, "--token-env", "a-b"],
-            "argument --token-env: 'a-b' is not the name of a variable: write it as in PROMPTS_TOKEN",
+            "argument --token-env: 'a-b' is not the name of a variable: use a name such as PROMPTS_TOKEN",
         ),
         (
             ["install", "zed", "prompts", "--url", URL],
@@ -551,8 +553,8 @@ class TestOtherProjects:
 
         assert (code, out) == (1, "")
         assert err == (
-            f"promptkit: {config_path('cursor')}: its server 'team-prompts' serves {project / 'prompts'} of "
-            "another project: choose another name with --name\n"
+            f"promptkit: {config_path('cursor')}: its server 'team-prompts' serves {project / 'prompts'}, "
+            "which belongs to another project: choose another name with --name\n"
         )
         assert config_path("cursor").read_text() == before
 

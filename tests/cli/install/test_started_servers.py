@@ -80,15 +80,15 @@ def test_invalid_variable(text, name, project, usage_error):
     [
         (
             ["install", "zed", "--url", URL, "--env", "A=1"],
-            "--env only applies to a server that the client starts",
+            "--env only applies to a server that the client starts: omit --url and --skills",
         ),
         (
             ["install", "zed", "--url", URL, "--", "--tools"],
-            "-- only applies to a server that the client starts",
+            "-- only applies to a server that the client starts: omit --url and --skills",
         ),
         (
             ["install", "zed", "--skills", "--env", "A=1"],
-            "--env only applies to a server that the client starts",
+            "--env only applies to a server that the client starts: omit --url and --skills",
         ),
         (["install", "zed", "--list", "--env", "A=1"], "--env can only be used with install, without --list"),
         (["uninstall", "zed", "--", "--tools"], "-- can only be used with install, without --list"),

@@ -319,7 +319,7 @@ def test_text_that_resembles_frontmatter(import_files):
     ("words", "message"),
     [
         (["claude-commands", "nowhere"], "promptkit: there is no file or folder 'nowhere'\n"),
-        (["gemini-commands", "."], "promptkit: there are no files *.toml in '.'\n"),
+        (["gemini-commands", "."], "promptkit: there are no *.toml files in '.'\n"),
     ],
 )
 def test_nothing_to_import(words, message, tmp_path, monkeypatch, capsys):

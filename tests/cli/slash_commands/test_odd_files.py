@@ -287,8 +287,8 @@ def test_unexpected_error(repository, run, monkeypatch):
 
     import promptkit.cli.import_commands as module
 
-    ending, read = module._READERS["claude-commands"]
-    monkeypatch.setitem(module._READERS, "claude-commands", (ending, fail))
+    ending, read = module._PARSERS["claude-commands"]
+    monkeypatch.setitem(module._PARSERS, "claude-commands", (ending, fail))
     (repository / "a.md").write_text("x")
 
     code, lines = run("claude-commands", "theirs")
