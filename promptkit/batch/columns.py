@@ -68,7 +68,7 @@ class RowError(PromptkitError, ValueError):
         return "; ".join(text for _, text in self.reasons)
 
 
-def list_names(names: Sequence[str], count: int | None = None) -> str:
+def format_names(names: Sequence[str], count: int | None = None) -> str:
     """
     Format names for an error message: the first few, and the number of the remaining ones.
 
@@ -86,7 +86,7 @@ def check_key(key: str | None, columns: Sequence[str]) -> None:
         ColumnError: If the column does not exist; the message lists the columns.
     """
     if key is not None and key not in columns:
-        msg = f"the key column {key!r} does not exist; the columns are {list_names(columns)}"
+        msg = f"the key column {key!r} does not exist; the columns are {format_names(columns)}"
         raise ColumnError(msg)
 
 
@@ -204,7 +204,7 @@ class Columns:
             msg = (
                 f"the table has no column {', '.join(map(repr, missing))} for prompt "
                 f"{self.arguments.owner!r}; "
-                f"its columns are {list_names(available)}: map one of them to the argument"
+                f"its columns are {format_names(available)}: map one of them to the argument"
             )
             raise ColumnError(msg)
         for expected, _ in absent:

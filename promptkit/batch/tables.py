@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, cast
 import msgspec
 from msgspec import Struct, structs
 
-from promptkit.batch.columns import RowError, list_names
+from promptkit.batch.columns import RowError, format_names
 from promptkit.batch.dataframes import rows_of
 from promptkit.errors.distribution import install_command
 from promptkit.errors.exceptions import PromptkitError
@@ -304,7 +304,7 @@ def _open_csv_table(stream: BufferedReader, suffix: str, delimiter: str | None, 
         raise RowsError(msg)
     header = [name.strip() for name in header]
     if duplicates := sorted(name for name, count in Counter(header).items() if name and count > 1):
-        msg = f"the header repeats {list_names(duplicates)}: use each column name once"
+        msg = f"the header repeats {format_names(duplicates)}: use each column name once"
         raise RowsError(msg)
     read, chunks = partial(_row_from_cells, header, delimiter), _chunks_of(_csv_rows(reader, lines))
     return Table(header, read, chunks, size)

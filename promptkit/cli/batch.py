@@ -14,7 +14,7 @@ import msgspec
 
 from promptkit import compiler
 from promptkit.answers import parse_answer
-from promptkit.batch.columns import MAX_LISTED, ColumnError, list_names
+from promptkit.batch.columns import MAX_LISTED, ColumnError, format_names
 from promptkit.batch.joining import join_results, open_results
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.shards import (
@@ -153,7 +153,7 @@ class _Batch:
             return fail(f"cannot write to {self._folder.path.name!r}: {reason}", Exit.FAILED)
         output.print_lines(_format_summary(done, options.out, characters if options.dry_run else None))
         if self._unused:
-            output.print_lines([f"not used: {list_names([*self._unused])}"])
+            output.print_lines([f"not used: {format_names([*self._unused])}"])
         return Exit.FAILED if done.rejected else Exit.OK
 
     def _render(self) -> tuple[Checkpoint, int]:
@@ -245,7 +245,7 @@ def _join(
         what = "an answer" if parse is None else "a valid answer"
         print_error(f"{counted(unanswered, 'row')} without {what}: see their 'error'")
     if unused:
-        print_error(f"{counted(unused, 'result')} without a row: {list_names(keys, unused)}")
+        print_error(f"{counted(unused, 'result')} without a row: {format_names(keys, unused)}")
     return Exit.FAILED if unanswered or unused else Exit.OK
 
 
