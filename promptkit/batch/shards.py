@@ -45,7 +45,7 @@ _OTHER_BATCH: Final = (
 _Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
-class UnfinishedBatchError(PromptkitError):
+class BatchFolderError(PromptkitError):
     """
     A batch cannot be started or resumed in a folder, for example because the folder has another batch.
 
@@ -108,7 +108,7 @@ def find_batch_files(folder: Folder) -> dict[str, int]:
     Return the size of each file in *folder* that is named like a file of a batch.
 
     Raises:
-        UnfinishedBatchError: If the folder is a link or cannot be read, or one of the files is a link, a
+        BatchFolderError: If the folder is a link or cannot be read, or one of the files is a link, a
             pipe, a device or a folder.
     """
     path, sizes = folder.path.name, dict[str, int]()
@@ -122,13 +122,13 @@ def find_batch_files(folder: Folder) -> dict[str, int]:
         return {}
     except OSError as error:
         msg = f"{path!r} cannot be used: {error.strerror}; fix this, or {_ANOTHER_FOLDER}"
-        raise UnfinishedBatchError(msg) from None
+        raise BatchFolderError(msg) from None
     return sizes
 
 
-def _batch_error(path: str, problem: str, fix: str = _ANOTHER_FOLDER) -> UnfinishedBatchError:
+def _batch_error(path: str, problem: str, fix: str = _ANOTHER_FOLDER) -> BatchFolderError:
     """Return an error that describes a problem with a file or folder, and how to fix it."""
-    return UnfinishedBatchError(f"{path!r} {problem}: {fix}")
+    return BatchFolderError(f"{path!r} {problem}: {fix}")
 
 
 def _is_shard_name(name: str) -> bool:
@@ -193,7 +193,7 @@ class BatchWriter:
         Reject rows with the same identifier as an earlier row, including rows before the checkpoint.
 
         Raises:
-            UnfinishedBatchError: If an existing line is not a request.
+            BatchFolderError: If an existing line is not a request.
 
             OSError: If a file cannot be read.
         """
@@ -231,13 +231,13 @@ class BatchWriter:
         the checkpoint, but not written again.
 
         Raises:
-            UnfinishedBatchError: If the existing files do not belong to these rows.
+            BatchFolderError: If the existing files do not belong to these rows.
 
             OSError: If a file cannot be written.
         """
         if not self._is_same_batch:
             if (chunk.last, chunk.digest) != (self.done.rows, self.done.last):
-                raise UnfinishedBatchError(_OTHER_BATCH)
+                raise BatchFolderError(_OTHER_BATCH)
             self._is_same_batch = True
             return
         lines, count, rejected = chunk.lines, chunk.requests, list(chunk.rejected)
@@ -278,7 +278,7 @@ class BatchWriter:
         Finish the batch by closing the files, and removing the checkpoint and all empty files.
 
         Raises:
-            UnfinishedBatchError: If the table has fewer rows than are already finished.
+            BatchFolderError: If the table has fewer rows than are already finished.
         """
         done = self.done
         if not self._is_same_batch:
@@ -287,7 +287,7 @@ class BatchWriter:
                 "pass the same rows, "
                 f"or {_ANOTHER_FOLDER}"
             )
-            raise UnfinishedBatchError(msg)
+            raise BatchFolderError(msg)
         if self._folder is None:
             return
         for file in (self._requests, self._rejected, self._checkpoint):
@@ -323,7 +323,7 @@ def open_batch(
             Whether to replace a batch, finished or not.
 
     Raises:
-        UnfinishedBatchError: If the folder contains a batch that is neither resumed nor replaced, if the
+        BatchFolderError: If the folder contains a batch that is neither resumed nor replaced, if the
             batch to resume belongs to another command, or if unrelated files have the names of batch files.
 
         OSError: If a file cannot be written.
@@ -340,7 +340,7 @@ def open_batch(
                 msg = (
                     f"another process is writing a batch to {folder.path.name!r}: wait until it has finished"
                 )
-                raise UnfinishedBatchError(msg) from None
+                raise BatchFolderError(msg) from None
             if force:
                 _discard_batch(folder, command)
             done = _load_checkpoint(folder, command, resume=resume or force)
@@ -376,7 +376,7 @@ def _load_checkpoint(folder: Folder, command: str, *, resume: bool) -> Checkpoin
     except (OSError, ValueError, RecursionError):
         raise _batch_error(path, "is not a checkpoint") from None
     if checkpoint.command != command:
-        raise UnfinishedBatchError(_OTHER_BATCH)
+        raise BatchFolderError(_OTHER_BATCH)
     if not _matches_files(checkpoint, files):
         raise _batch_error(path, "does not match the files next to it")
     # Remove the last file first, so that killing the process leaves no gap.

@@ -20,8 +20,8 @@ from promptkit.batch.renderer import Renderer
 from promptkit.batch.shards import (
     CHECKPOINT,
     REJECTED,
+    BatchFolderError,
     Checkpoint,
-    UnfinishedBatchError,
     find_batch_files,
     open_batch,
 )
@@ -70,7 +70,7 @@ def run(options: Namespace, output: Output) -> int:
                 if options.join
                 else _Batch(options, prompt, table, folder, out).write(output)
             )
-    except (RowsError, ColumnError, UnfinishedBatchError, ArgumentSyntaxError) as error:
+    except (RowsError, ColumnError, BatchFolderError, ArgumentSyntaxError) as error:
         return fail(str(error), Exit.USAGE)
     except (ArgumentsError, UnsupportedAnswerError, PicklingError) as error:
         return fail(str(error), Exit.FAILED)
