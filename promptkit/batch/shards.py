@@ -162,7 +162,7 @@ class BatchWriter:
     """
 
     def __init__(self, folder: Folder | None, form: LineFormat, done: Checkpoint, stack: ExitStack) -> None:
-        self.done = done
+        self.progress = done
         self._folder, self._format, self._stack = folder, form, stack
         self._is_same_batch = not done.rows
         self._keys: sqlite3.Connection | None = None
@@ -185,7 +185,7 @@ class BatchWriter:
         if self._folder is None:
             return
         self._checkpoint.seek(0)
-        self._checkpoint.write(_encode_checkpoint(self.done))
+        self._checkpoint.write(_encode_checkpoint(self.progress))
         self._checkpoint.flush()
 
     def require_unique_keys(self) -> None:
@@ -212,7 +212,7 @@ class BatchWriter:
         """Yield the identifiers of the existing requests."""
         if self._folder is None:
             return
-        for number in range(1, self.done.shard + 1):
+        for number in range(1, self.progress.shard + 1):
             name = _shard_name(number)
             with self._folder.open_for_reading(name) as file:
                 for line in file:
@@ -236,7 +236,7 @@ class BatchWriter:
             OSError: If a file cannot be written.
         """
         if not self._is_same_batch:
-            if (chunk.last, chunk.digest) != (self.done.rows, self.done.last):
+            if (chunk.last, chunk.digest) != (self.progress.rows, self.progress.last):
                 raise BatchFolderError(_OTHER_BATCH)
             self._is_same_batch = True
             return
@@ -251,16 +251,16 @@ class BatchWriter:
             rejected.sort(key=lambda rejection: rejection.line)
         self._write_requests(lines, count)
         for rejection in rejected:
-            self.done.rejected_size += self._rejected.write(msgspec.json.encode(rejection) + b"\n")
-        self.done.rejected += len({rejection.line for rejection in rejected})
-        self.done.rows, self.done.last = chunk.last, chunk.digest
+            self.progress.rejected_size += self._rejected.write(msgspec.json.encode(rejection) + b"\n")
+        self.progress.rejected += len({rejection.line for rejection in rejected})
+        self.progress.rows, self.progress.last = chunk.last, chunk.digest
         self._requests.flush()
         self._rejected.flush()
         self._save()
 
     def _write_requests(self, lines: bytes, count: int) -> None:
         """Write requests, one per line; start a new file if the current file would exceed a limit."""
-        done, form = self.done, self._format
+        done, form = self.progress, self._format
         if done.lines + count > form.max_lines or done.size + len(lines) > form.max_bytes:
             if count > 1:
                 for line in lines.splitlines(keepends=True):
@@ -280,7 +280,7 @@ class BatchWriter:
         Raises:
             BatchFolderError: If the table has fewer rows than are already finished.
         """
-        done = self.done
+        done = self.progress
         if not self._is_same_batch:
             msg = (
                 f"the batch already has {done.rows:,} finished rows, but the table has fewer: "

@@ -170,14 +170,14 @@ class _Batch:
         ):
             if options.key is not None:
                 writer.require_unique_keys()
-            rows_done = writer.done.rows
+            rows_done = writer.progress.rows
             for chunk in render(chunk for chunk in table.chunks if chunk.last >= rows_done):
                 writer.write(chunk)
                 characters += chunk.characters
                 self._add_unused(chunk.unused)
                 advance(chunk.end)
             writer.finish()
-        return writer.done, characters
+        return writer.progress, characters
 
     def _add_unused(self, columns: Iterable[str]) -> None:
         """Store the names of unused columns for the summary. In JSON, each row can have different columns."""

@@ -57,7 +57,7 @@ def run_and_interrupt(batch):
         write = BatchWriter.write
 
         def write_some(writer, chunk):
-            if writer.done.rows >= 500:
+            if writer.progress.rows >= 500:
                 raise EOFError
             write(writer, chunk)
 
