@@ -212,7 +212,7 @@ class Renderer:
         return RowError.of(f"the row cannot be rendered: {type(error).__name__}{text}")
 
     def _encode_body(self, workflow: Workflow) -> bytes:
-        return msgspec.json.encode(LINE_FORMATS[self.to].body(workflow, self.model, self.fields))
+        return msgspec.json.encode(LINE_FORMATS[self.to].build_body(workflow, self.model, self.fields))
 
     @cached_property
     def _text_body(self) -> tuple[bytes, bytes]:

@@ -35,10 +35,10 @@ class LineFormat(Struct, frozen=True):
     The format of a vendor's batch files, with one request per line.
 
     Args:
-        body:
+        build_body:
             Creates the body of a request.
 
-        line:
+        build_line:
             Creates a line from an identifier and a body.
 
         prompt_fields:
@@ -63,8 +63,8 @@ class LineFormat(Struct, frozen=True):
             Whether the body names the model. Otherwise, the batch job does.
     """
 
-    body: _Body
-    line: Callable[[str, dict[str, Any]], dict[str, Any]]
+    build_body: _Body
+    build_line: Callable[[str, dict[str, Any]], dict[str, Any]]
     prompt_fields: tuple[str, ...]
     max_lines: int
     max_bytes: int

@@ -157,7 +157,7 @@ class ChunkRenderer:
         sent, typed = matched.extract_arguments(row)
         rendering = renderer.render_row(sent, typed)
         identifier = self._build_identifier(number, row, {**sent, **typed}, form)
-        line = msgspec.json.encode(form.line(identifier, renderer.body(rendering)))
+        line = msgspec.json.encode(form.build_line(identifier, renderer.body(rendering)))
         data = _escape_separators(line) + b"\n"
         if len(data) > form.max_bytes:
             msg = f"its request has {len(data):,} bytes, but a file can have at most {form.max_bytes:,}"

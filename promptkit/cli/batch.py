@@ -126,7 +126,7 @@ class _Batch:
         Otherwise, every row would be rejected for the same reason.
         """
         try:
-            self._line_format.body(make_workflow((), answer=answer), self._options.model, self._fields)
+            self._line_format.build_body(make_workflow((), answer=answer), self._options.model, self._fields)
         except UnsupportedAnswerError:
             raise
         except TypeError as error:

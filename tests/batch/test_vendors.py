@@ -60,7 +60,7 @@ def test_lines_match_the_vendors_types(vendor, has_system, answer, png, wav):
         for turns in (user("Look:", kind), user("Look:", cache_point(), kind)):
             rendered = (system("Be brief.") + turns) if has_system else turns
             workflow = make_workflow(rendered.messages, rendered.system, answer, rendered.cache_points)
-            line = form.line("1-ab", form.body(workflow, "m", {"lossy": True}))
+            line = form.build_line("1-ab", form.build_body(workflow, "m", {"lossy": True}))
 
             validate_line(vendor, json.loads(msgspec.json.encode(line)))
 
@@ -72,7 +72,7 @@ def test_line_contains_the_request(vendor):
     member = {"openai-responses": "input", "gemini": "contents"}.get(vendor, "messages")
     fields = {"max_tokens": 10} if vendor == "anthropic" else {}
 
-    body = LINE_FORMATS[vendor].body(workflow, "m", fields)
+    body = LINE_FORMATS[vendor].build_body(workflow, "m", fields)
     request = REQUESTS[vendor](workflow, model="m", **fields)
 
     assert body[member] == request[member]
@@ -103,7 +103,7 @@ def ask() -> str:
 def test_fields_that_contain_the_prompt(vendor):
     """A field of the request cannot replace the prompt."""
     form = LINE_FORMATS[vendor]
-    body = form.body(system("<prompt>") + user("<prompt>"), None, {})
+    body = form.build_body(system("<prompt>") + user("<prompt>"), None, {})
     prompt_fields = {name for name, value in body.items() if "<prompt>" in json.dumps(value)}
 
     assert set(form.prompt_fields) == prompt_fields
