@@ -152,7 +152,7 @@ def join_results(
         for number, line, raw in chunk.iterate_rows():
             row, answer, parsed, error = None, None, None, None
             try:
-                row = row_of(raw, table.read)
+                row = row_of(raw, table.parse)
                 if key is None:
                     answer, error = results.take(number) or (None, results.rejection(line, None))
                 elif row.get(key) in (None, ""):

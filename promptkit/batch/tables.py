@@ -112,7 +112,7 @@ class Table(Struct, frozen=True):
         columns:
             The column names; None if each row has its own columns.
 
-        read:
+        parse:
             Converts the raw data of a row to its values. It can be pickled.
 
         chunks:
@@ -123,7 +123,7 @@ class Table(Struct, frozen=True):
     """
 
     columns: list[str] | None
-    read: Callable[[Any], Row]
+    parse: Callable[[Any], Row]
     chunks: Iterator[Chunk]
     size: int | None = None
 
@@ -137,7 +137,7 @@ def row_of(raw: Raw, read: Callable[[Any], Row]) -> Row:
             The raw data of the row.
 
         read:
-            The `read` function of the row's table.
+            The `parse` function of the row's table.
 
     Raises:
         RowError: If the row cannot be read.

@@ -160,7 +160,7 @@ class _Batch:
         """Write the files, and return the last checkpoint and the number of characters in all prompts."""
         options, table, characters = self._options, self._table, 0
         folder = None if options.dry_run else self._folder
-        renderer = ChunkRenderer(self._renderer, table.read)
+        renderer = ChunkRenderer(self._renderer, table.parse)
         with (
             start_workers(renderer, options.workers) as render,
             open_batch(

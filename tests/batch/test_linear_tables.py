@@ -46,7 +46,7 @@ def read_rows(path):
         for chunk in table.chunks:
             for _, _, raw in chunk.iterate_rows():
                 try:
-                    row_of(raw, table.read)
+                    row_of(raw, table.parse)
                 except RowError:
                     continue
 

@@ -119,7 +119,7 @@ def test_formats_of_text(tmp_path, name, data, columns):
     (tmp_path / name).write_bytes(data)
 
     with open_table(str(tmp_path / name)) as table:
-        rows = [table.read(raw) for chunk in table.chunks for _, _, raw in chunk.iterate_rows()]
+        rows = [table.parse(raw) for chunk in table.chunks for _, _, raw in chunk.iterate_rows()]
 
     assert table.columns == columns
     assert rows == [{"a": "1", "b": "2"}]
@@ -139,7 +139,7 @@ def test_named_delimiter(tmp_path, delimiter, name, data):
 
     with open_table(str(tmp_path / name), delimiter) as table:
         raws = [raw for chunk in table.chunks for _, _, raw in chunk.iterate_rows()]
-        rows = [list(table.read(raw).values()) for raw in raws]
+        rows = [list(table.parse(raw).values()) for raw in raws]
 
     assert table.columns[0] == "a"
     assert rows == [["1", "2"]]
