@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 #: Functions for the vendors' messages, by their names in `promptkit render --format` and the preview.
-FORMS: Final[dict[str, Callable[..., list[Any]]]] = {
+MESSAGE_FUNCTIONS: Final[dict[str, Callable[..., list[Any]]]] = {
     "openai-chat": openai_chat,
     "openai-responses": openai_responses,
     "anthropic": anthropic_messages,
@@ -47,7 +47,7 @@ FORMS: Final[dict[str, Callable[..., list[Any]]]] = {
 }
 
 #: Functions for whole requests, by the same names, for ``promptkit render --request``.
-REQUESTS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
+REQUEST_FUNCTIONS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "openai-chat": openai_chat_request,
     "openai-responses": openai_responses_request,
     "anthropic": anthropic_request,

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from promptkit import Arg, Image, PromptError, assistant, prompt, system, user
 from promptkit.batch import ColumnError, Renderer
 from promptkit.errors import ArgumentsError
-from promptkit.exports import REQUESTS, UnsupportedAnswerError
+from promptkit.exports import REQUEST_FUNCTIONS, UnsupportedAnswerError
 
 
 @dataclass
@@ -608,7 +608,7 @@ def test_every_kind_of_table_gives_equal_columns(rows):
     assert renderings_and_errors(Renderer(show_all)(frame).to_dict("records")) == expected
 
 
-@pytest.mark.parametrize("vendor", REQUESTS)
+@pytest.mark.parametrize("vendor", REQUEST_FUNCTIONS)
 @pytest.mark.parametrize("subject", [show_all, judge])
 @given(ticket=TEXTS.filter(str.strip))
 def test_requests_equal_those_of_the_exports(vendor, subject, ticket):
@@ -617,7 +617,7 @@ def test_requests_equal_those_of_the_exports(vendor, subject, ticket):
     (row,) = Renderer(subject, vendor, model="m", fields=fields if vendor != "gemini" else {})(
         [{"ticket": ticket}]
     )
-    request = REQUESTS[vendor](subject.render(ticket), **fields)
+    request = REQUEST_FUNCTIONS[vendor](subject.render(ticket), **fields)
     body = json.loads(row["request"])
 
     if vendor == "gemini":

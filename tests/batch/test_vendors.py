@@ -11,7 +11,7 @@ from pydantic_core import SchemaValidator
 from promptkit import cache_point, prompt, system, user
 from promptkit.batch import Renderer
 from promptkit.batch.vendor_formats import LINE_FORMATS
-from promptkit.exports import REQUESTS
+from promptkit.exports import REQUEST_FUNCTIONS
 from promptkit.language.messages import make_workflow
 from tests.exports.test_requests import Review
 from tests.exports.test_vendors import content
@@ -65,7 +65,7 @@ def test_lines_match_the_vendors_types(vendor, has_system, answer, png, wav):
             validate_line(vendor, json.loads(msgspec.json.encode(line)))
 
 
-@pytest.mark.parametrize("vendor", REQUESTS)
+@pytest.mark.parametrize("vendor", REQUEST_FUNCTIONS)
 def test_line_contains_the_request(vendor):
     """A batch line contains the same messages as the SDK's call."""
     workflow = system("Be brief.") + user("Why?")
@@ -73,7 +73,7 @@ def test_line_contains_the_request(vendor):
     fields = {"max_tokens": 10} if vendor == "anthropic" else {}
 
     body = LINE_FORMATS[vendor].build_body(workflow, "m", fields)
-    request = REQUESTS[vendor](workflow, model="m", **fields)
+    request = REQUEST_FUNCTIONS[vendor](workflow, model="m", **fields)
 
     assert body[member] == request[member]
     if vendor != "gemini":
