@@ -253,7 +253,7 @@ def _target(options: Namespace) -> str:
     if is_inside and not options.has_targets:
         return ""
     targets = options.targets if is_inside else [*map(_absolute, options.targets)]
-    return format_render_targets(targets, client_files.target_word)
+    return format_render_targets(targets, client_files.require_shell_word)
 
 
 def _absolute(target: str) -> str:

@@ -243,7 +243,7 @@ def _argument_hint(prompt: CompiledPrompt) -> str:
     return " ".join(f"[{argument.name}{'' if argument.required else '='}]" for argument in ordered)
 
 
-def target_word(target: str) -> str:
+def require_shell_word(target: str) -> str:
     """
     Return *target* if it can be a word of a shell command.
 
