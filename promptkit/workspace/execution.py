@@ -115,7 +115,7 @@ def execute(
     return Outcome(bytes(output.data), bytes(error.data), command.returncode, stopped)
 
 
-def end_all() -> None:
+def terminate_commands() -> None:
     """Terminate all running commands. Call this when the process exits."""
     deadline = time.monotonic() + _START_TIMEOUT_S
     while not all(command.pid for command in tuple(_running)) and time.monotonic() < deadline:
@@ -124,7 +124,7 @@ def end_all() -> None:
         command.signal_group(_KILL)
 
 
-atexit.register(end_all)
+atexit.register(terminate_commands)
 
 
 class _Command(subprocess.Popen[bytes]):
