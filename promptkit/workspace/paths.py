@@ -16,7 +16,7 @@ from promptkit.workspace.execution import execute
 
 #: The environment variable that ``promptkit serve`` or users set. An empty value means that there is no
 #: workspace.
-VARIABLE: Final = "PROMPTKIT_WORKSPACE"
+WORKSPACE_VARIABLE: Final = "PROMPTKIT_WORKSPACE"
 
 #: The variable that Claude Code sets for the servers that it starts.
 _CLAUDE_CODE_VARIABLE: Final = "CLAUDE_PROJECT_DIR"
@@ -46,7 +46,7 @@ def workspace() -> Path:
     """
     if (reason := UNAVAILABLE.get()) is not None:
         raise PromptError(reason)
-    variable = VARIABLE if VARIABLE in os.environ else _CLAUDE_CODE_VARIABLE
+    variable = WORKSPACE_VARIABLE if WORKSPACE_VARIABLE in os.environ else _CLAUDE_CODE_VARIABLE
     folder = os.environ.get(variable)
     if folder:
         if not os.path.isdir(folder):  # noqa: PTH112 (Path.is_dir raises if a parent is not accessible)
@@ -54,7 +54,7 @@ def workspace() -> Path:
             msg = f"{variable} is not a folder on the server's machine: correct it, or use --workspace DIR"
             raise PromptError(msg)
         return Path(folder).absolute()
-    current = None if variable == VARIABLE else _current_folder()
+    current = None if variable == WORKSPACE_VARIABLE else _current_folder()
     if current is None:
         raise PromptError(_NO_WORKSPACE)
     return current
