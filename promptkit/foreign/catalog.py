@@ -28,7 +28,7 @@ from promptkit.foreign.address import ServerAddress, ServerError
 from promptkit.foreign.cases import CASES_FILE, lint_cases_file, read_cases
 from promptkit.foreign.lints import lint_listing, lint_replies, lint_stray_output
 from promptkit.foreign.listing import (
-    SERVER,
+    SERVER_LOCATION,
     InvalidReplyError,
     ListedArgument,
     ListedFile,
@@ -192,7 +192,7 @@ def _prompt(
         meta=prompt.meta or {},
         arguments=Arguments(prompt.name, tuple(map(_argument, prompt.arguments or ()))),
         context=None,
-        renderer=FunctionRenderer(partial(_render, connection, prompt.name), prompt.name, SERVER),
+        renderer=FunctionRenderer(partial(_render, connection, prompt.name), prompt.name, SERVER_LOCATION),
         timeout=_TIMEOUT_S,
         elicit=False,
         sample=sample,
@@ -261,7 +261,7 @@ def _resource(
     try:
         template = URITemplate(uri if is_template else "x:")
     except ValueError as error:
-        report = Report(f"template {uri!r}", SERVER, diagnostics)
+        report = Report(f"template {uri!r}", SERVER_LOCATION, diagnostics)
         report.add(Rule.BAD_TEMPLATE, str(error), "write it as RFC 6570 describes")
         return None
     variables = [_argument(ListedArgument(name, required=True)) for name in template.names]
@@ -278,7 +278,7 @@ def _resource(
         arguments=Arguments(resource.name, tuple(variables), "resource"),
         template=template,
         function=read,
-        location=SERVER,
+        location=SERVER_LOCATION,
         icons=(),
         size=resource.size,
     )
@@ -305,7 +305,7 @@ def _load_skill(
     """
     path = unquote(skill.uri.removeprefix("skill://")).removesuffix(f"/{SKILL_FILE}")
     prefix, _, name = path.rpartition("/")
-    report = Report(f"skill {name!r}", SERVER)
+    report = Report(f"skill {name!r}", SERVER_LOCATION)
     if not skill.uri.startswith("skill://") or not skill.uri.endswith(f"/{SKILL_FILE}"):
         report.add(Rule.BAD_SKILL, f"its URI is {skill.uri!r}", f"write it as skill://NAME/{SKILL_FILE}")
         return None, report.found

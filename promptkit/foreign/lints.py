@@ -14,7 +14,7 @@ from promptkit.declarations.options import check_name
 from promptkit.errors.diagnostics import Diagnostic, Owner, Report
 from promptkit.errors.rules import Rule
 from promptkit.foreign.listing import (
-    SERVER,
+    SERVER_LOCATION,
     InvalidReplyError,
     ListedPrompt,
     ListedTool,
@@ -47,7 +47,7 @@ _SCALARS: Final = frozenset({"string", "integer", "number", "boolean", "null"})
 #: The number of levels of a schema to search.
 _MAX_DEPTH: Final = 50
 
-_SERVER: Final = Owner("the server", SERVER)
+_SERVER: Final = Owner("the server", SERVER_LOCATION)
 
 
 def lint_listing(listing: Listing, instructions: str | None = None) -> Iterator[Diagnostic]:
@@ -68,13 +68,13 @@ def lint_listing(listing: Listing, instructions: str | None = None) -> Iterator[
     for tool in listing.tools:
         yield from _lint_tool(tool)
     yield from _lint_schemas(listing.tools)
-    report = Report("the server", SERVER)
+    report = Report("the server", SERVER_LOCATION)
     _lint_length(report, "its instructions have", instructions)
     yield from report.found
 
 
 def _lint_prompt(prompt: ListedPrompt) -> list[Diagnostic]:
-    report, arguments = Report(f"prompt {prompt.name!r}", SERVER), prompt.arguments or []
+    report, arguments = Report(f"prompt {prompt.name!r}", SERVER_LOCATION), prompt.arguments or []
     check_name(prompt.name, _lint_prompt, report)
     if not prompt.description:
         hint = "describe it: clients show the description next to the name"
@@ -105,7 +105,7 @@ def _needs_json(description: str) -> bool:
 
 
 def _lint_tool(tool: ListedTool) -> list[Diagnostic]:
-    report = Report(f"tool {tool.name!r}", SERVER)
+    report = Report(f"tool {tool.name!r}", SERVER_LOCATION)
     check_name(tool.name, _lint_tool, report)
     if not tool.description:
         hint = "describe it: models choose tools by their descriptions"

@@ -13,7 +13,7 @@ from promptkit.errors.rules import Rule
 from promptkit.protocol.jsonrpc import MethodNotFound
 
 #: The location of everything that a server declares, because there is no file.
-SERVER: Final = Location("<server>")
+SERVER_LOCATION: Final = Location("<server>")
 
 #: Maximum number of items, and of bytes of JSON, in all lists of a server; and of pages in one list.
 MAX_ITEMS: Final = 10_000
@@ -207,13 +207,13 @@ class Listing(Struct):
             try:
                 item = msgspec.convert(data, kind.item)
             except msgspec.ValidationError as error:
-                report = Report(f"{kind.noun} {number} of {method}", SERVER, self.diagnostics)
+                report = Report(f"{kind.noun} {number} of {method}", SERVER_LOCATION, self.diagnostics)
                 report.add(Rule.INVALID_REPLY, f"it is invalid: {error}", "correct it")
                 continue
             key = getattr(item, kind.key)
             if valid.setdefault(key, item) is not item:
                 hint = "clients show one of them, or both: give each a different name or URI"
-                report = Report(f"{kind.noun} {key!r}", SERVER, self.diagnostics)
+                report = Report(f"{kind.noun} {key!r}", SERVER_LOCATION, self.diagnostics)
                 report.add(Rule.DUPLICATE_ITEM, f"it is listed twice by {method}", hint)
         self.data[kind.member] = list(items)
         target = {"resourceTemplates": "templates"}.get(kind.member, kind.member)
@@ -243,7 +243,7 @@ def read_listing(connection: Requester, capabilities: Mapping[str, Any]) -> List
     """
     listing, reader = Listing(), _PageReader(connection)
     for method in offered_methods(capabilities):
-        pages, report = list[list[Any]](), Report(method, SERVER, listing.diagnostics)
+        pages, report = list[list[Any]](), Report(method, SERVER_LOCATION, listing.diagnostics)
         try:
             for page in reader.pages(method):
                 pages.append(page)

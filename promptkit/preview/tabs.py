@@ -14,7 +14,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.clients.profiles import CLIENTS, ClientProfile, get_client
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.exports import REQUEST_FUNCTIONS, ExportError, UnsupportedAnswerError
-from promptkit.foreign.listing import SERVER
+from promptkit.foreign.listing import SERVER_LOCATION
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import quoted, quoted_path
 from promptkit.language.messages import Workflow
@@ -275,7 +275,7 @@ def _build_request(form: str, workflow: Workflow) -> tuple[dict[str, Any], tuple
 
 def _build_case(rendering: Rendering, _served: _ServedTarget, _choice: str) -> TabContent:
     """Return the source that saves the displayed values as a case."""
-    if rendering.prompt.location == SERVER:
+    if rendering.prompt.location == SERVER_LOCATION:
         block = Block("Case for cases.toml", build_case_table(rendering), "toml")
     elif rendering.prompt.location.file.endswith(".md"):
         block = Block("Case for the front matter", build_case_source(rendering), "yaml")
@@ -297,7 +297,7 @@ def _build_command_line(rendering: Rendering, served: _ServedTarget, _choice: st
         "promptkit",
         "render",
         quoted(served.target)
-        if prompt.location == SERVER
+        if prompt.location == SERVER_LOCATION
         else format_render_targets([served.target], quoted_path),
         quoted(prompt.name),
         *(word for word, _ in words_with_notes),
