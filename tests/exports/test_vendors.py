@@ -297,7 +297,7 @@ class TestErrors:
             "message 2 (user) contains audio/ogg: send another type instead: audio/mpeg, audio/wav; "
             "message 3 (assistant) contains image/png: "
             "move it to a user turn, because assistant turns can contain only text; "
-            "message 4 (user) contains text/csv: embed it with text= in place of blob= "
+            "message 4 (user) contains text/csv: embed it with text= instead of blob= "
             "(lossy=True replaces unsupported content with text)"
         )
         assert [part.message for part in caught.value.parts] == [2, 3, 4]
