@@ -125,7 +125,7 @@ def test_two_arguments_with_one_name_are_reported():
     arguments = [{"name": "a", "title": "A"}, {"name": "a", "title": "B"}]
 
     assert lint(prompts=[{**PROMPT, "arguments": arguments}]) == [
-        (Rule.DUPLICATE_ITEM, "prompt 'review': it has two arguments 'a'")
+        (Rule.DUPLICATE_ITEM, "prompt 'review': it has two arguments called 'a'")
     ]
 
 
@@ -153,7 +153,7 @@ def test_wrong_errors_are_reported():
     messages = [d.message for d in lint_replies(LISTING, connection, "2026-07-28")]
 
     assert messages == [
-        "the server: an unknown prompt is answered with the code 0: 'Unknown prompt: x'",
+        "the server: an unknown prompt is answered with the error code 0: 'Unknown prompt: x'",
         "the server: an unknown resource is answered as if it existed",
         "the server: an unknown method is not answered with an error: the server did not answer",
     ]
