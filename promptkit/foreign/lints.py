@@ -63,7 +63,9 @@ def lint_listing(listing: Listing, instructions: str | None = None) -> Iterator[
         uris = [item.uri_template for item in items if not (item.description or item.title)]
         missing = [uri for uri in uris if uri not in listing.skill_files]
         if missing:
-            message = f"{_format_count(len(missing), kind)} without a description: {_format_names(missing)}"
+            message = (
+                f"a description is missing for {_format_count(len(missing), kind)}: {_format_names(missing)}"
+            )
             yield _SERVER.diagnostic(Rule.NO_DESCRIPTION, message, "describe its content")
     for tool in listing.tools:
         yield from _lint_tool(tool)
@@ -80,7 +82,9 @@ def _lint_prompt(prompt: ListedPrompt) -> list[Diagnostic]:
         hint = "describe it: clients show the description next to the name"
         report.add(Rule.NO_DESCRIPTION, "it has no description", hint)
     if bare := [argument.name for argument in arguments if not (argument.description or argument.title)]:
-        message = f"{_format_count(len(bare), 'argument')} without a description: {_format_names(bare)}"
+        message = (
+            f"a description is missing for {_format_count(len(bare), 'argument')}: {_format_names(bare)}"
+        )
         report.add(Rule.NO_DESCRIPTION, message, "describe what users should enter")
     for argument in arguments:
         if _needs_json(argument.description or ""):
@@ -233,7 +237,7 @@ def lint_replies(
             Whether to also request a prompt without its required arguments.
     """
     for subject, method, params, codes in _invalid_requests(listing, revision, render=render):
-        message, is_answered = f"{subject} is answered as if it existed", True
+        message, is_answered = f"{subject} is answered as if the request were valid", True
         try:
             connection.request(method, params)
         except RequestError as error:

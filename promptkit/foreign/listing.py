@@ -47,7 +47,7 @@ class RequestError(PromptkitError):
 
 
 class InvalidReplyError(PromptkitError):
-    """A server's reply violates the protocol. The message is a phrase that continues "the server"."""
+    """A server's reply violates the protocol. The message is a phrase that follows "the server"."""
 
 
 class NoReplyError(InvalidReplyError):
@@ -292,7 +292,7 @@ class _PageReader:
             result = self._connection.request(method, {} if cursor is None else {"cursor": cursor})
             page, cursor = result.get(LIST_KINDS[method].member), result.get("nextCursor")
             if not isinstance(page, list):
-                message = f"its result does not contain a list {LIST_KINDS[method].member!r}"
+                message = f"its result does not contain the list {LIST_KINDS[method].member!r}"
                 raise _PageError(Rule.INVALID_REPLY, message, "return a list, even if it is empty")
             yield page[: max(MAX_ITEMS - self._items, 0)]
             self._items += len(page)

@@ -97,7 +97,7 @@ def test_the_first_of_two_items_with_one_name_counts():
             {"prompts": [{"name": 5}, {"name": "fine"}]},
             "prompt 1 of prompts/list: it is invalid: Expected `str`",
         ),
-        ({"prompts": "x"}, "prompts/list: its result does not contain a list 'prompts'"),
+        ({"prompts": "x"}, "prompts/list: its result does not contain the list 'prompts'"),
         (RequestError(-32603, "broken"), "prompts/list: it fails: broken (code -32603)"),
         (NoReplyError("did not answer"), "prompts/list: the server did not answer"),
     ],
