@@ -1,6 +1,6 @@
 """
-Benchmarks of promptkit, its peers and two baselines. Each run measures them in turn.
+Benchmarks of promptkit, of other servers and of baselines. Each round measures all servers in turn.
 
-``python -m benchmarks`` prints tables and writes JSON and plots. Absolute times vary between runs, so
+``python -m benchmarks`` prints tables, and writes JSON and plots. Absolute times vary between runs, so
 compare the ratios.
 """

@@ -10,10 +10,10 @@ from typing import TypeVar
 from rich.console import Console
 
 from benchmarks import compiling, pictures, plots, recipes, report
-from benchmarks.budgets import judge
+from benchmarks.budgets import compute_verdicts
 from benchmarks.http import rounds as http
 from benchmarks.http.peers import HTTP_PEERS
-from benchmarks.peers import OURS, PEERS, AbsentError
+from benchmarks.peers import OURS, PEERS, UnavailableError
 from benchmarks.rounds import Rounds
 from benchmarks.runner import FULL, QUICK, Runner
 from benchmarks.wire import MODERN
@@ -21,7 +21,7 @@ from benchmarks.wire import MODERN
 FOLDER = Path(__file__).parents[1] / "docs" / "figures"
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 README = Path(__file__).parents[1] / "README.md"
-#: The default number of rounds. Each round starts every server again and takes minutes.
+#: The default number of rounds. Each round restarts every server, and takes several minutes.
 ROUNDS = 3
 WIDTH = 250  # columns, if the output is not a terminal
 STDIO, HTTP = "stdio", "http"
@@ -29,7 +29,7 @@ T = TypeVar("T")
 NAMES = tuple(dict.fromkeys((*PEERS, *HTTP_PEERS)))
 
 
-def _options(arguments: Sequence[str] | None) -> Namespace:
+def _parse_options(arguments: Sequence[str] | None) -> Namespace:
     parser = ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument(
         "--rounds",
@@ -37,7 +37,7 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
         metavar="NUMBER",
         help=f"number of rounds (default: {ROUNDS}, or 1 with --quick)",
     )
-    parser.add_argument("--quick", action="store_true", help="do a short run, to check that everything works")
+    parser.add_argument("--quick", action="store_true", help="do a short run to check that everything works")
     parser.add_argument(
         "--only",
         type=lambda names: names.split(","),
@@ -61,22 +61,22 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
     unknown = [name for name in options.only if name not in NAMES]
     if unknown:
         parser.error(f"unknown server {', '.join(unknown)}: choose from {', '.join(NAMES)}")
-    is_whole = options.only == list(NAMES) and options.transport is None
-    if options.output is None and not options.quick and is_whole:
+    is_complete = options.only == list(NAMES) and options.transport is None
+    if options.output is None and not options.quick and is_complete:
         options.output = FOLDER
     options.rounds = options.rounds or (1 if options.quick else ROUNDS)
     return options
 
 
-def _make_peers(names: Sequence[str], makers: Mapping[str, Callable[[], T]], console: Console) -> list[T]:
+def _make_peers(names: Sequence[str], factories: Mapping[str, Callable[[], T]], console: Console) -> list[T]:
     """
-    Return those peers of *names* that are available on this machine, and print why others are skipped.
+    Return the peers called *names* that are available on this machine, and print why the others are skipped.
     """
     peers = []
-    for name in filter(makers.__contains__, names):
+    for name in filter(factories.__contains__, names):
         try:
-            peers.append(makers[name]())
-        except AbsentError as error:
+            peers.append(factories[name]())
+        except UnavailableError as error:
             console.print(f"skipped: {name}: {error}", markup=False)
     return peers
 
@@ -85,7 +85,7 @@ def _write(content: report.Content, sizes: Sequence[int], folder: Path, console:
     folder.mkdir(parents=True, exist_ok=True)
     report.write_json(content, folder / "results.json")
     if folder.resolve() == FOLDER.resolve():
-        report.write(report.block(content), PAGE)
+        report.write(report.format_page(content), PAGE)
         report.write(report.summary(content), README)
     try:
         plots.draw(content, sizes, folder)
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0, or 1 if promptkit failed a check or did not complete a measurement.
     """
-    options = _options(arguments)
+    options = _parse_options(arguments)
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     peers = _make_peers(options.only, PEERS if options.transport != HTTP else {}, console)
     http_peers = _make_peers(options.only, HTTP_PEERS if options.transport != STDIO else {}, console)
@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results[MODERN.name] |= http_rounds.run(options.rounds)
         status.update("compiling")
         compiled = compiling.measure() if peers else {}
-    verdicts = judge(results)
+    verdicts = compute_verdicts(results)
     content = report.as_json([*peers, *http_peers], results, verdicts, rounds.notes, compiled)
     console.print(report.render(content))
     if options.output:

@@ -1,9 +1,10 @@
 """
-Throughput and memory of ``promptkit batch``, compared with loops over an f-string, Jinja2 and LangChain.
+Throughput and memory of ``promptkit batch``, compared with loops that use an f-string, Jinja2 or LangChain.
 
-`python -m benchmarks.batch` prints medians of interleaved runs, and exits with 1 if a goal is missed. All
-programs read the same JSON lines of three arguments each, and write files for OpenAI. The comparison uses
-processor time. The gain from several processes is measured in wall-clock time, with a larger table.
+``python -m benchmarks.batch`` prints the medians of interleaved runs, and exits with 1 if a goal is missed.
+All programs read the same JSON Lines file, with three arguments per line, and write files for OpenAI. The
+comparison uses processor time. The speedup with several processes is measured in wall-clock time, with a
+larger table.
 """
 
 import json
@@ -28,7 +29,7 @@ from benchmarks.batch_loops import LOOPS, MODEL, TEXT
 Name = TypeVar("Name", str, int)
 
 ROWS: Final = 400_000
-MANY: Final = 4_000_000  # rows, to measure the gain from several processes and the memory of one
+MANY: Final = 4_000_000  # rows, to measure the speedup with several processes, and the memory of one process
 ROUNDS: Final = 3
 
 ROOT: Final = Path(__file__).parents[1]
@@ -56,17 +57,17 @@ _TICKET: Final = (
 @attrs.frozen
 class Run:
     """
-    Time and memory of one command.
+    The time and memory that one run of a command has used.
 
     Args:
         seconds:
-            Wall-clock time.
+            The wall-clock time, in seconds.
 
         processor:
-            Processor time of all processes of the command, in seconds.
+            The processor time of all processes of the command, in seconds.
 
         memory:
-            Peak memory of the largest process, in MB.
+            The peak memory of the largest process, in MB.
     """
 
     seconds: float
@@ -77,7 +78,7 @@ class Run:
 @attrs.frozen
 class Goal:
     """
-    A target for one figure, and the measured value.
+    The target for a figure, and its measured value.
 
     Args:
         title:
@@ -115,31 +116,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Measure, print tables, and return the exit code.
     """
     parser = ArgumentParser("python -m benchmarks.batch", description=__doc__)
-    parser.add_argument("--rows", type=int, default=ROWS, help="rows of each run (default: %(default)s)")
     parser.add_argument(
-        "--many", type=int, default=MANY, help="rows of the large table (default: %(default)s)"
+        "--rows", type=int, default=ROWS, help="number of rows in each run (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--many", type=int, default=MANY, help="number of rows in the large table (default: %(default)s)"
     )
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="number of rounds (default: %(default)s)")
     parser.add_argument(
         "--processes", type=int, default=2, help="maximum number of processes (default: %(default)s)"
     )
     parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="write a plot of the throughput by processes"
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="write a plot of the throughput over the number of processes",
     )
     options = parser.parse_args(arguments)
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
         write_recipe(folder)
-        runs = _take_turns(folder, commands(folder, write_rows(folder, options.rows)), options.rounds)
+        runs = _run_in_turns(folder, commands(folder, write_rows(folder, options.rows)), options.rounds)
         many = write_rows(folder, options.many)
         batches = {number: batch_command(folder, many, number) for number in range(1, options.processes + 1)}
-        scaled = _take_turns(folder, batches, options.rounds)
-    goals = list(goals_of(runs, options.rows, scaled, options.many))
+        scaled = _run_in_turns(folder, batches, options.rounds)
+    goals = list(evaluate_goals(runs, options.rows, scaled, options.many))
     _print(runs, options.rows)
     _print({f"--workers {number}": measured for number, measured in scaled.items()}, options.many)
     _print_goals(goals)
     if options.plot:
-        from benchmarks.plots import draw_scaling  # a child process starts with the memory of this one
+        from benchmarks.plots import (
+            draw_scaling,  # imported last, because child processes start with the memory of this process
+        )
 
         draw_scaling(
             {number: rows_a_second(measured, options.many) for number, measured in scaled.items()},
@@ -173,7 +181,7 @@ def write_rows(folder: Path, count: int) -> Path:
 
 def batch_command(folder: Path, rows: Path, workers: int = 1) -> tuple[str, ...]:
     """
-    Return the command that renders *rows* into the folder ``out``.
+    Return the command that renders the rows in the file *rows*, and writes the folder ``out``.
     """
     return (
         *(sys.executable, "-m", "promptkit", "batch", "triage", str(rows), "--workers", str(workers)),
@@ -184,14 +192,16 @@ def batch_command(folder: Path, rows: Path, workers: int = 1) -> tuple[str, ...]
 
 def commands(folder: Path, rows: Path) -> dict[str, tuple[str, ...]]:
     """
-    Return the commands to compare, by name. Each writes the folder ``out`` or the file ``out.jsonl``.
+    Return the commands to compare, keyed by name. Each writes the folder ``out`` or the file ``out.jsonl``.
     """
     loop, out = (sys.executable, "-m", "benchmarks.batch_loops"), str(folder / "out.jsonl")
     ours = {OURS: batch_command(folder, rows), WORKERS: batch_command(folder, rows, 2)}
     return {**ours, **{name: (*loop, name, str(rows), out) for name in LOOPS}}
 
 
-def _take_turns(folder: Path, by_name: Mapping[Name, tuple[str, ...]], rounds: int) -> dict[Name, list[Run]]:
+def _run_in_turns(
+    folder: Path, by_name: Mapping[Name, tuple[str, ...]], rounds: int
+) -> dict[Name, list[Run]]:
     turns = [{name: _run(command, folder) for name, command in by_name.items()} for _ in range(rounds)]
     return {name: [turn[name] for turn in turns] for name in by_name}
 
@@ -211,17 +221,17 @@ def _run(command: Sequence[str], folder: Path) -> Run:
 
 def remove_batch(folder: Path) -> None:
     """
-    Remove the output of a command, which the next command would not overwrite.
+    Remove the output of a command, because the next command would not overwrite it.
     """
     rmtree(folder / "out", ignore_errors=True)
     (folder / "out.jsonl").unlink(missing_ok=True)
 
 
-def goals_of(
+def evaluate_goals(
     runs: Mapping[str, list[Run]], rows: int, scaled: Mapping[int, list[Run]], many: int
 ) -> Iterator[Goal]:
     """
-    Yield the goals of promptkit with their measured values.
+    Yield the goals for promptkit, with their measured values.
     """
     ours = runs[OURS]
     yield Goal("throughput, compared with LangChain", _ratio(runs["LangChain"], ours), 5, is_minimum=True)
@@ -239,7 +249,7 @@ def goals_of(
 
 def rows_a_second(runs: Sequence[Run], rows: int) -> float:
     """
-    Return the rows rendered per second of wall-clock time, from the median of the runs.
+    Return the number of rows that are rendered per second of wall-clock time, as the median of the runs.
     """
     return rows / median(run.seconds for run in runs)
 

@@ -1,7 +1,8 @@
 """
 Handwritten loops that write the same requests as ``promptkit batch``.
 
-``python -m benchmarks.batch_loops NAME ROWS OUT`` reads JSON lines and writes a batch file for OpenAI.
+``python -m benchmarks.batch_loops NAME ROWS OUT`` reads a JSON Lines file, and writes a batch file for
+OpenAI.
 """
 
 import json
@@ -12,13 +13,13 @@ from typing import Any, Final
 
 MODEL: Final = "model"
 
-#: The prompt for each row, with the placeholders of `str.format`.
+#: The prompt for each row, with placeholders for `str.format`.
 TEXT: Final = (
     "Triage this ticket. Its severity is {severity}, and {votes} people voted for it.\n\n{ticket}\n\n"
     "Answer with one word: now, soon or later."
 )
 
-#: Renders the prompt for one row.
+#: A function that renders the prompt for one row.
 Render = Callable[[dict[str, Any]], str]
 
 
@@ -45,7 +46,7 @@ def jinja() -> Render:
 
 def langchain() -> Render:
     """
-    Return a function that invokes a LangChain template of one message, like LangChain's documentation.
+    Return a function that invokes a LangChain template with one message, as LangChain's documentation does.
     """
     from langchain_core.prompts import ChatPromptTemplate
 

@@ -1,4 +1,4 @@
-"""Headless Chromium without network access, and the server of `promptkit dev` that it opens."""
+"""Headless Chromium without network access, and the `promptkit dev` server whose pages it opens."""
 
 import shutil
 import subprocess
@@ -10,11 +10,12 @@ from typing import Final
 
 from playwright.sync_api import Browser, sync_playwright
 
-#: Names of the program on various systems. The headless shell comes first, because it is the lightest.
+#: The names of the program on various systems. The headless shell comes first, because it uses the least
+#: memory.
 _NAMES: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
-#: Chromium cannot use its sandbox as root. The resolver rules block all hosts except this machine. The font
-#: options make text look the same on every machine.
+#: Chromium cannot use its sandbox if it runs as root. The resolver rules block all hosts except this machine.
+#: The font options make text look the same on every machine.
 _ARGUMENTS: Final = (
     "--no-sandbox",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
@@ -32,7 +33,7 @@ class NoBrowserError(Exception):
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """
-    Start Chromium, yield it, and close it.
+    Start Chromium, yield it, and close it at the end.
 
     Raises:
         NoBrowserError: If Chromium is not installed.
@@ -50,9 +51,9 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def served(folder: Path, environment: Mapping[str, str] | None = None) -> Iterator[str]:
+def serve_preview(folder: Path, environment: Mapping[str, str] | None = None) -> Iterator[str]:
     """
-    Serve the preview of a folder of recipes, and yield its address.
+    Serve the preview of a folder of recipes with `promptkit dev`, and yield its address.
     """
     process = subprocess.Popen(
         [sys.executable, "-m", "promptkit", "dev", folder.name, "--port", "0", "--no-open"],

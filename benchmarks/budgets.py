@@ -1,4 +1,4 @@
-"""The performance budgets of promptkit, and verdicts on whether a run kept them."""
+"""The performance budgets of promptkit, and whether a run has met them."""
 
 from collections.abc import Mapping
 from statistics import median
@@ -6,7 +6,7 @@ from statistics import median
 import attrs
 
 from benchmarks import rows
-from benchmarks.cases import PICTURE, TYPED, listing
+from benchmarks.cases import PICTURE, TYPED, list_case
 from benchmarks.peers import OURS
 from benchmarks.rounds import Figure, Results
 from benchmarks.rows import Row
@@ -15,36 +15,36 @@ from benchmarks.rows import Row
 @attrs.frozen
 class Budget:
     """
-    A limit on a figure of promptkit, relative to a figure of another server.
+    A limit on one of promptkit's figures, relative to a figure of another server.
 
     Args:
-        what:
+        title:
             The title of the budget.
 
         ours:
-            The row of promptkit's figure.
+            The row that contains promptkit's figure.
 
         peer:
-            The server to compare with.
+            The name of the server with which to compare promptkit.
 
         theirs:
-            The row of that server's figure.
+            The row that contains that server's figure.
 
-        least:
+        min_ratio:
             The minimum ratio of that server's figure to promptkit's.
     """
 
-    what: str
+    title: str
     ours: Row
     peer: str
     theirs: Row
-    least: float
+    min_ratio: float
 
     def ratio(self, figures: Mapping[Row, Mapping[str, Figure]]) -> float | None:
         """
-        Return the ratio of the peer's figure to promptkit's; None if either was not measured.
+        Return the ratio of the peer's figure to promptkit's; None if one of them was not measured.
 
-        The result is the median of the ratios of all rounds, because the clock rate of a machine can change
+        The result is the median of the ratios of all rounds, because a machine's clock rate can change
         between rounds by more than the margin of a budget.
         """
         ours = figures.get(self.ours, {}).get(OURS)
@@ -58,55 +58,55 @@ class Budget:
 @attrs.frozen
 class Allowance:
     """
-    An absolute limit on a figure of promptkit.
+    An absolute limit on one of promptkit's figures.
 
     Args:
-        what:
+        title:
             The title of the allowance.
 
         ours:
-            The row of the figure.
+            The row that contains the figure.
 
         peer:
-            The limit as text, shown in place of a server.
+            The limit as text, which tables show in place of the name of a server.
 
-        most:
-            The limit in the unit of the row.
+        limit:
+            The limit, in the unit of the row.
 
-        least:
+        min_ratio:
             The minimum ratio of the limit to the figure.
     """
 
-    what: str
+    title: str
     ours: Row
     peer: str
-    most: float
-    least: float = 1.0
+    limit: float
+    min_ratio: float = 1.0
 
     def ratio(self, figures: Mapping[Row, Mapping[str, Figure]]) -> float | None:
         """
         Return the ratio of the limit to promptkit's figure; None if the figure was not measured.
         """
         ours = figures.get(self.ours, {}).get(OURS)
-        return self.most / ours.median if ours else None
+        return self.limit / ours.median if ours else None
 
 
-def _budget_against(peer: str, row: Row, least: float) -> Budget:
-    """Return the budget that compares promptkit with *peer* in one row."""
-    return Budget(row.title, row, peer, row, least)
+def _budget_against(peer: str, row: Row, min_ratio: float) -> Budget:
+    """Return a budget that compares promptkit with *peer* in one row."""
+    return Budget(row.title, row, peer, row, min_ratio)
 
 
-def _allowance(row: Row, words: str, most: float) -> Allowance:
-    """Return the allowance for one row."""
-    return Allowance(row.title, row, words, most)
+def _allowance(row: Row, text: str, limit: float) -> Allowance:
+    """Return an absolute limit on the figure in one row."""
+    return Allowance(row.title, row, text, limit)
 
 
-def _growth(what: str, many: Row, few: Row, most: float) -> Budget:
-    """Return the budget that limits the ratio of promptkit's figure in row *many* to that in row *few*."""
-    return Budget(what, many, OURS, few, 1 / most)
+def _growth(title: str, many: Row, few: Row, max_ratio: float) -> Budget:
+    """Return a budget for the ratio of promptkit's figure in the row *many* to the one in the row *few*."""
+    return Budget(title, many, OURS, few, 1 / max_ratio)
 
 
-LIST = listing(1_000)
+LIST = list_case(1_000)
 #: The budgets of the design, in the order of its table.
 BUDGETS: tuple[Budget | Allowance, ...] = (
     _budget_against("mcp", rows.pipelined(TYPED), 60),
@@ -122,7 +122,7 @@ BUDGETS: tuple[Budget | Allowance, ...] = (
         "start to the first reply, with a recipe that imports for 10 s, and without it",
         rows.SLOW_OPENING,
         rows.OPENING,
-        most=1.2,
+        max_ratio=1.2,
     ),
     _budget_against("mcp", rows.first_get(1_000), 5),
     _budget_against("typescript", rows.first_get(1_000), 1 / 0.8),
@@ -132,11 +132,11 @@ BUDGETS: tuple[Budget | Allowance, ...] = (
     _allowance(rows.saved_file(2_000), "2.5 s", 2.5),
     _allowance(rows.slowest_request(20), "50 ms", 0.05),
     _allowance(rows.slowest_request(2_000), "50 ms", 0.05),
-    # The limit for a large reply is 1.3 times the time that the pipe needs for the same bytes.
+    # A large reply can take 1.3 times as long as the pipe needs for the same number of bytes.
     _budget_against("echo", rows.alone(LIST), 1 / 1.3),
     _budget_against("echo", rows.alone(PICTURE), 1 / 1.3),
     _budget_against("mcp", rows.memory(10), 2.5),
-    _growth("resident memory after images, and before", rows.LOADED, rows.memory(10), most=1.5),
+    _growth("resident memory after images, and before", rows.LOADED, rows.memory(10), max_ratio=1.5),
     _budget_against("mcp", rows.http_each(1), 8),
     _budget_against("asgi", rows.http_each(1), 0.6),
     _budget_against("mcp", rows.http_slowest(1), 10),
@@ -144,13 +144,13 @@ BUDGETS: tuple[Budget | Allowance, ...] = (
         "prompts/get among 10,000 prompts, and among 10",
         rows.among(TYPED, 10_000),
         rows.among(TYPED, 10),
-        most=1.25,
+        max_ratio=1.25,
     ),
     _growth(
         "start with 10,000 prompts, and with 1,000",
         rows.first_list(10_000),
         rows.first_list(1_000),
-        most=11,
+        max_ratio=11,
     ),
     _allowance(rows.check_of_files(1_000), "5 s", 5),
 )
@@ -159,14 +159,14 @@ BUDGETS: tuple[Budget | Allowance, ...] = (
 @attrs.frozen
 class Verdict:
     """
-    The result of one budget in one era.
+    Whether one budget was met in one era.
 
     Args:
         budget:
             The budget.
 
         era:
-            The name of the era.
+            The name of the protocol era.
 
         ratio:
             The measured ratio.
@@ -177,16 +177,16 @@ class Verdict:
     ratio: float
 
     @property
-    def kept(self) -> bool:
+    def is_met(self) -> bool:
         """
-        Whether the budget was kept.
+        Whether the budget was met.
         """
-        return self.ratio >= self.budget.least
+        return self.ratio >= self.budget.min_ratio
 
 
-def judge(results: Results) -> list[Verdict]:
+def compute_verdicts(results: Results) -> list[Verdict]:
     """
-    Return a verdict for each budget and era that was measured.
+    Return a verdict for each budget in each era in which it was measured.
     """
     return [
         Verdict(budget, era, ratio)

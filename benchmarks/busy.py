@@ -10,7 +10,7 @@ from benchmarks.rows import Row
 from benchmarks.runner import Runner
 from benchmarks.wire import Era
 
-PAUSE_S = 0.01  # without a pause, a request is often read before a loop holds the GIL again
+PAUSE_S = 0.01  # without a pause, the server often reads a request before a loop holds the GIL again
 
 
 def measure_slow_start(runner: Runner, peer: Peer, era: Era) -> Iterator[tuple[Row, float]]:
@@ -28,8 +28,8 @@ def measure_loops(runner: Runner, peer: Peer, era: Era, loops: int) -> Iterator[
     with runner.start_in(recipes.folder_with(runner.folder, recipes.LOOP), peer, era) as session:
         session.ask(PLAIN)
         session.send(LOOP, loops)
-        session.ask(PLAIN)  # the reply arrives after all loops have started
+        session.ask(PLAIN)  # this reply arrives only after all loops have started
         yield (
             rows.next_to_loops(loops),
-            median(session.measure_with_pauses(PLAIN, runner.plan.least, PAUSE_S)),
+            median(session.measure_with_pauses(PLAIN, runner.plan.min_requests, PAUSE_S)),
         )

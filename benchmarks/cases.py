@@ -1,4 +1,4 @@
-"""The requests that are sent to every server, and the expected results."""
+"""The requests that every server receives, and the expected results."""
 
 from base64 import b64encode
 from collections.abc import Callable
@@ -19,7 +19,7 @@ class Case:
 
     Args:
         name:
-            The name in tables.
+            The name of the request in tables.
 
         method:
             The MCP method.
@@ -27,8 +27,8 @@ class Case:
         params:
             The parameters, which are the same in both eras.
 
-        content:
-            Extracts the part of a result to compare.
+        extract_content:
+            A function that extracts the part of a result to compare.
 
         expected:
             The expected value of that part.
@@ -37,7 +37,7 @@ class Case:
     name: str
     method: str
     params: dict[str, Any]
-    content: Callable[[Any], Any]
+    extract_content: Callable[[Any], Any]
     expected: Any
 
     def has_expected_content(self, result: msgspec.Raw) -> bool:
@@ -45,7 +45,7 @@ class Case:
         Return whether *result* has the expected content.
         """
         try:
-            return bool(self.content(msgspec.json.decode(result)) == self.expected)
+            return bool(self.extract_content(msgspec.json.decode(result)) == self.expected)
         except (LookupError, TypeError):
             return False
 
@@ -56,27 +56,29 @@ def _messages(result: Any) -> list[tuple[str, dict[str, Any]]]:
 
 def _describe_prompts(result: Any) -> dict[str, tuple[str, list[tuple[str, bool]]]]:
     """
-    Return, by name, each listed prompt's description, and its arguments with whether they are required.
+    Return the description and the arguments of each listed prompt, keyed by the prompt's name.
+
+    For each argument, the result contains its name and whether it is required.
     """
     return {
         prompt["name"]: (
             prompt["description"],
-            [(each["name"], each.get("required", False)) for each in prompt["arguments"]],
+            [(argument["name"], argument.get("required", False)) for argument in prompt["arguments"]],
         )
         for prompt in result["prompts"]
     }
 
 
-def _text(words: str, role: str = "user") -> tuple[str, dict[str, Any]]:
-    return role, {"type": "text", "text": words}
+def _text_message(text: str, role: str = "user") -> tuple[str, dict[str, Any]]:
+    return role, {"type": "text", "text": text}
 
 
-def _get(name: str, prompt: str, arguments: dict[str, str], *expected: Any) -> Case:
+def _prompt_case(name: str, prompt: str, arguments: dict[str, str], *expected: Any) -> Case:
     params = {"name": prompt, "arguments": arguments}
     return Case(f"prompts/get, {name}", "prompts/get", params, _messages, list(expected))
 
 
-def listing(count: int) -> Case:
+def list_case(count: int) -> Case:
     """
     Return the case for ``prompts/list`` on a server with *count* prompts.
     """
@@ -92,52 +94,52 @@ def listing(count: int) -> Case:
     return Case(f"prompts/list of {count:,}", "prompts/list", {}, _describe_prompts, named | generated)
 
 
-def echo_of(case: Case, size: int) -> Case:
+def echo_case(case: Case, size: int) -> Case:
     """
-    Return the case of an echo with *size* bytes, the size of the result of *case*.
+    Return the case for an echo of *size* bytes, the size of the result of *case*.
     """
     return Case(f"echo of {case.name}", "echo", {"bytes": size}, len, size)
 
 
-def saved(prompt: str, edit: int) -> Case:
+def saved_prompt_case(prompt: str, edit: int) -> Case:
     """
     Return the case for a saved prompt, whose text contains the number of the last edit.
     """
-    expected = _text(f"Review {edit}, this rust code, 3 deep.\n\n{CODE}")
-    return _get(f"edit {edit}", prompt, {"code": CODE, "language": "rust", "depth": "3"}, expected)
+    expected = _text_message(f"Review {edit}, this rust code, 3 deep.\n\n{CODE}")
+    return _prompt_case(f"edit {edit}", prompt, {"code": CODE, "language": "rust", "depth": "3"}, expected)
 
 
-PLAIN = _get(
+PLAIN = _prompt_case(
     "plain argument",
     "plain",
     {"code": CODE},
-    _text(f"Review this code.\n\n{CODE}"),
+    _text_message(f"Review this code.\n\n{CODE}"),
 )
-TYPED = _get(
+TYPED = _prompt_case(
     "typed arguments",
     "typed",
     {"code": CODE, "language": "rust", "depth": "3"},
-    _text(f"Review this rust code, 3 deep.\n\n{CODE}"),
+    _text_message(f"Review this rust code, 3 deep.\n\n{CODE}"),
 )
-STRUCTURED = _get(
+STRUCTURED = _prompt_case(
     "structured argument",
     "structured",
     {"change": '{"title": "Faster", "files": ["a.py", "b.py"], "urgent": true}'},
-    _text("Review 'Faster' now: a.py, b.py"),
+    _text_message("Review 'Faster' now: a.py, b.py"),
 )
-TURNS = _get(
+TURNS = _prompt_case(
     "three turns",
     "turns",
     {"error": "E0382"},
-    _text("I see an error: E0382"),
-    _text("What have you tried so far?", "assistant"),
-    _text("I have restarted the service."),
+    _text_message("I see an error: E0382"),
+    _text_message("What have you tried so far?", "assistant"),
+    _text_message("I have restarted the service."),
 )
-PICTURE = _get(
+PICTURE = _prompt_case(
     "1 MiB image",
     "picture",
     {"caption": "A picture."},
-    _text("A picture."),
+    _text_message("A picture."),
     ("user", {"type": "image", "data": b64encode(draw(SIDE)).decode(), "mimeType": "image/png"}),
 )
 COMPLETION = Case(
@@ -147,8 +149,8 @@ COMPLETION = Case(
     lambda result: result["completion"]["values"],
     ["rust"],
 )
-#: The next two requests are sent to promptkit only, and in the handshake era. The loop never returns.
-LOOP = _get("a loop", "loop", {})
+#: Only promptkit receives the next two requests, in the handshake era. The loop never returns.
+LOOP = _prompt_case("a loop", "loop", {})
 PING = Case("ping", "ping", {}, dict, {})
-#: The requests that are measured both one at a time and pipelined.
+#: The requests that are measured both one at a time and in a pipeline.
 CASES = (PLAIN, TYPED, STRUCTURED, TURNS, PICTURE, COMPLETION)

@@ -1,4 +1,4 @@
-"""The time to compile prompts, to convert the arguments of a request, and to fill and serve long text."""
+"""The time to compile prompts, to convert a request's arguments, and to fill and serve long text."""
 
 from time import perf_counter
 from timeit import repeat
@@ -28,20 +28,20 @@ def create_prompt(number: int) -> Prompt[..., str]:
 
 
 def time_compilation() -> float:
-    """Return the time to compile new prompts, in seconds. Each prompt is compiled only once."""
+    """Create prompts, and return the time to compile them, in seconds. Each prompt is compiled only once."""
     recipes = Recipes(prompts=tuple(create_prompt(number) for number in range(PROMPTS)))
     started = perf_counter()
     compile(recipes)
     return perf_counter() - started
 
 
-def measure_best(work: Any, number: int) -> float:
-    """Return the shortest time of *work* in five measurements, in seconds per call."""
-    return min(repeat(work, number=number, repeat=5)) / number
+def measure_best(function: Any, number: int) -> float:
+    """Return the shortest time of a call of *function* in five measurements, in seconds."""
+    return min(repeat(function, number=number, repeat=5)) / number
 
 
 def measure() -> dict[str, float]:
-    """Return the figures in seconds, by title."""
+    """Return the figures in seconds, keyed by title."""
     arguments = create_prompt(0).compiled.arguments
     texts = {"code": "fn main() {}", "language": "rust", "depth": "3"}
     return {

@@ -1,4 +1,4 @@
-"""Check that hostile input takes linear time, by comparing each input with one sixteen times as large."""
+"""Check that hostile input takes linear time, by comparing the times for a small and for a large input."""
 
 import gc
 import sys
@@ -18,19 +18,19 @@ from benchmarks.report import format_figure, format_ratio
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
 
-__all__ = ["MOST", "TIMES", "Growth", "measure_growth", "open_server"]
+__all__ = ["MAX_RATIO", "SIZE_RATIO", "Growth", "measure_growth", "open_server"]
 
-#: Ratio of the size of the large input to that of the small input.
-TIMES = 16
+#: The ratio of the size of the large input to the size of the small input.
+SIZE_RATIO = 16
 
-#: Maximum ratio of the times for these inputs, which is one and a half times the ratio of the sizes.
-MOST = 24
+#: The maximum ratio of the times for these inputs, which is one and a half times the ratio of their sizes.
+MAX_RATIO = 24
 
-#: Times below this many seconds are too noisy to compare.
-_NOISE = 1e-3
+#: Times below this limit, in seconds, are too noisy to compare.
+_MIN_TIME_S = 1e-3
 
-#: How often to measure a kind of input before its time counts as more than linear.
-_CHANCES: Final = 4
+#: The number of times to measure a kind of input before its time counts as more than linear.
+_MAX_ATTEMPTS: Final = 4
 
 SIZE, QUICK_SIZE = 4096, 64  # items, or characters
 LIMITS = Limits(completions=1e9)
@@ -40,7 +40,7 @@ WIDTH = 110  # columns, if the output is not a terminal
 @attrs.frozen
 class Growth:
     """
-    Processor times for one kind of input.
+    The processor times for one kind of input, in two sizes.
 
     Args:
         kind:
@@ -50,7 +50,7 @@ class Growth:
             The shortest time for the small input, in seconds.
 
         large:
-            The shortest time for an input that is `TIMES` times as large.
+            The shortest time for an input that is `SIZE_RATIO` times as large.
     """
 
     kind: str
@@ -65,11 +65,11 @@ class Growth:
         return self.large / self.small
 
     @property
-    def linear(self) -> bool:
+    def is_linear(self) -> bool:
         """
         Whether the time grows no faster than the input, within the margin.
         """
-        return self.large <= max(MOST * self.small, _NOISE)
+        return self.large <= max(MAX_RATIO * self.small, _MIN_TIME_S)
 
 
 def open_server() -> Server:
@@ -81,10 +81,10 @@ def open_server() -> Server:
     return server
 
 
-def _seconds(data: bytes) -> float:
-    """Return the processor time that a new server takes for *data*, in seconds."""
+def _measure_seconds(data: bytes) -> float:
+    """Return the processor time that a new server needs for *data*, in seconds."""
     server = open_server()
-    gc.disable()  # a collection would add the cost of unrelated objects
+    gc.disable()  # a collection would add the time for unrelated objects
     try:
         started = thread_time()
         server.receive_data(data)
@@ -95,32 +95,32 @@ def _seconds(data: bytes) -> float:
 
 def measure_growth(kind: str, create_input: InputFactory, size: int, rounds: int) -> Growth:
     """
-    Measure one kind of input, alternating small and large. Repeat this if the times do not look linear.
+    Measure one kind of input, alternating between the sizes. Repeat this if the times do not look linear.
 
-    Large input may not fit into the processor's caches, especially while other programs run.
+    Large input might not fit into the processor's caches, especially while other programs are running.
     """
-    small, large = create_input(size), create_input(size * TIMES)
+    small, large = create_input(size), create_input(size * SIZE_RATIO)
     growth = Growth(kind, inf, inf)
-    for _ in range(_CHANCES):
-        times = [(_seconds(small), _seconds(large)) for _ in range(rounds)]
+    for _ in range(_MAX_ATTEMPTS):
+        times = [(_measure_seconds(small), _measure_seconds(large)) for _ in range(rounds)]
         least = [min(column) for column in zip(*times, strict=True)]
         growth = Growth(kind, min(growth.small, least[0]), min(growth.large, least[1]))
-        if growth.linear:
+        if growth.is_linear:
             break
     return growth
 
 
-def table(growths: Iterable[Growth], size: int) -> Table:
+def build_table(growths: Iterable[Growth], size: int) -> Table:
     """
     Return the figures as a table.
     """
-    title = f"hostile input: processor time for {size:,} items or characters, and for {size * TIMES:,}"
+    title = f"hostile input: processor time for {size:,} items or characters, and for {size * SIZE_RATIO:,}"
     grid = Table("", title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    for heading in (f"{size:,}", f"{size * TIMES:,}", f"at most {MOST}x"):
+    for heading in (f"{size:,}", f"{size * SIZE_RATIO:,}", f"at most {MAX_RATIO}x"):
         grid.add_column(heading, justify="right", no_wrap=True)
     grid.add_column("")
     for growth in growths:
-        verdict = "linear" if growth.linear else "[bold red]not linear[/]"
+        verdict = "linear" if growth.is_linear else "[bold red]not linear[/]"
         times = (
             format_figure(growth.small, "s"),
             format_figure(growth.large, "s"),
@@ -130,7 +130,7 @@ def table(growths: Iterable[Growth], size: int) -> Table:
     return grid
 
 
-def _chosen(kinds: Mapping[str, InputFactory], words: str) -> Mapping[str, InputFactory]:
+def _select_kinds(kinds: Mapping[str, InputFactory], words: str) -> Mapping[str, InputFactory]:
     return {kind: create_input for kind, create_input in kinds.items() if words in kind}
 
 
@@ -142,9 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0, or 1 if any input takes more than linear time.
     """
     parser = ArgumentParser("python -m benchmarks.hostile", description=__doc__)
-    parser.add_argument(
-        "--quick", action="store_true", help="use small input, to check that everything works"
-    )
+    parser.add_argument("--quick", action="store_true", help="use small input to check that everything works")
     parser.add_argument(
         "--rounds", type=int, default=3, metavar="NUMBER", help="number of rounds (default: 3)"
     )
@@ -156,11 +154,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     with Console(stderr=True).status("") as status:
         growths = []
-        for kind, create_input in _chosen(KINDS, options.only).items():
+        for kind, create_input in _select_kinds(KINDS, options.only).items():
             status.update(kind)
             growths.append(measure_growth(kind, create_input, size, options.rounds))
-    console.print(table(growths, size))
-    return int(not all(growth.linear for growth in growths))
+    console.print(build_table(growths, size))
+    return int(not all(growth.is_linear for growth in growths))
 
 
 if __name__ == "__main__":

@@ -19,10 +19,10 @@ __all__ = ["CATALOG", "KINDS", "OPENING", "InputFactory"]
 #: A function that creates one or more lines of input of a given size.
 InputFactory = Callable[[int], bytes]
 
-#: The modulus of the hashes of integers.
+#: The modulus of Python's hashes of integers.
 PRIME: Final = 2**61 - 1
 
-#: A protocol revision with batches.
+#: A protocol revision that supports batches.
 REVISION: Final = "2025-03-26"
 
 
@@ -42,7 +42,7 @@ class Tree:
     children: "list[Tree]"
 
 
-#: The types of the arguments, by prompt.
+#: The type of each prompt's argument, keyed by prompt name.
 TYPES: Final[Mapping[str, Any]] = {
     "text": str,
     "whole": int,
@@ -88,7 +88,7 @@ TEMPLATES: Final = (
 )
 
 
-def _prompt_taking(name: str, annotation: Any) -> Prompt[..., str]:
+def _create_prompt(name: str, annotation: Any) -> Prompt[..., str]:
     """Return a prompt that takes one value of a type and renders a few words."""
 
     def take(value: Any) -> str:
@@ -107,8 +107,8 @@ def complete(
     return color + path
 
 
-def _notes(number: int, template: str) -> Resource[..., str]:
-    """Return one of many resources whose URIs have the same start."""
+def _create_resource(number: int, template: str) -> Resource[..., str]:
+    """Return one of many resources whose URIs start in the same way."""
     names = [name for name in ("a", "b", "c", "q", "path") if name in template]
     read = eval(f"lambda {', '.join(f'{name}=None' for name in names)}: 'a note'")  # noqa: S307 (the source is built here)
     read.__name__ = f"notes_{number}"
@@ -118,8 +118,8 @@ def _notes(number: int, template: str) -> Resource[..., str]:
 
 CATALOG: Final = compile(
     Recipes(
-        prompts=(*(_prompt_taking(*item) for item in TYPES.items()), complete),
-        resources=tuple(_notes(*item) for item in enumerate(TEMPLATES)),
+        prompts=(*(_create_prompt(*item) for item in TYPES.items()), complete),
+        resources=tuple(_create_resource(*item) for item in enumerate(TEMPLATES)),
     )
 )
 
@@ -133,17 +133,17 @@ def _request(method: str, params: Mapping[str, Any], number: int | str = 1) -> b
 
 
 def _prompt_requests(name: str, create_value: Callable[[int], Any]) -> InputFactory:
-    """Return a function that creates requests for a prompt with a value of a given size."""
+    """Return a function that creates a request for a prompt, with an argument of a given size."""
     return lambda size: _request("prompts/get", {"name": name, "arguments": {"value": create_value(size)}})
 
 
 def _resource_requests(create_value: Callable[[int], str]) -> InputFactory:
-    """Return a function that creates requests for a resource, with a URI of a given size."""
+    """Return a function that creates a request for a resource, with a URI of a given size."""
     return lambda size: _request("resources/read", {"uri": f"notes:///{create_value(size * 7 // 8)}"})
 
 
 def _completion_requests(argument: str, create_value: Callable[[int], str]) -> InputFactory:
-    """Return a function that creates completion requests whose typed text has a given size."""
+    """Return a function that creates a completion request, with typed text of a given size."""
 
     def line(size: int) -> bytes:
         partial = {"name": argument, "value": create_value(size)}
@@ -153,14 +153,14 @@ def _completion_requests(argument: str, create_value: Callable[[int], str]) -> I
     return line
 
 
-def _numbers(size: int) -> list[str]:
-    """Return integers with the same hash."""
+def _colliding_numbers(size: int) -> list[str]:
+    """Return integers that have the same hash, as text."""
     return [str(PRIME * number) for number in range(1, size + 1)]
 
 
-def _keys(size: int, value: Any) -> str:
+def _colliding_keys(size: int, value: Any) -> str:
     """Return a JSON object whose keys have the same hash after conversion to numbers."""
-    return json.dumps(dict.fromkeys(_numbers(size), value))
+    return json.dumps(dict.fromkeys(_colliding_numbers(size), value))
 
 
 OPENING: Final = _request(
@@ -169,18 +169,18 @@ OPENING: Final = _request(
     0,
 ) + _line({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
-#: The kinds of hostile input, by name. The server answers each with a result or an error.
+#: The kinds of hostile input, keyed by name. The server replies to each with a result or an error.
 KINDS: Final[Mapping[str, InputFactory]] = {
     # Hash tables.
-    "set of colliding numbers": _prompt_requests("whole_set", lambda n: ",".join(_numbers(n))),
-    "set of colliding Decimals": _prompt_requests("exact_set", _numbers),
+    "set of colliding numbers": _prompt_requests("whole_set", lambda n: ",".join(_colliding_numbers(n))),
+    "set of colliding Decimals": _prompt_requests("exact_set", _colliding_numbers),
     "set of colliding UUIDs": _prompt_requests(
         "id_set", lambda n: ",".join(str(UUID(int=PRIME * i)) for i in range(1, n + 1))
     ),
     "set of colliding records": _prompt_requests(
-        "point_set", lambda n: json.dumps([{"x": x} for x in _numbers(n)])
+        "point_set", lambda n: json.dumps([{"x": x} for x in _colliding_numbers(n)])
     ),
-    "dict by colliding Decimals": _prompt_requests("by_price", lambda n: _keys(n, 1)),
+    "dict by colliding Decimals": _prompt_requests("by_price", lambda n: _colliding_keys(n, 1)),
     "set of numbers of equal low bits": _prompt_requests(
         "whole_set", lambda n: ",".join(str(i << 40) for i in range(n))
     ),
@@ -226,7 +226,7 @@ KINDS: Final[Mapping[str, InputFactory]] = {
         "prompts/get", {"name": "text", "arguments": {f"value{i}": "x" for i in range(n)}}
     ),
     "unknown method": lambda n: _request("m" * n, {}),
-    # URIs, none of which matches before the last template.
+    # URIs. None of the templates before the last one matches them.
     "URI of letters": _resource_requests(lambda n: "a" * n),
     "URI of slashes": _resource_requests(lambda n: "/" * n),
     "URI of dots": _resource_requests(lambda n: "." * n),

@@ -1,7 +1,8 @@
 """
 The time to fill long text, to serve long text from a file, and to describe an answer type repeatedly.
 
-``python -m benchmarks.long_text`` compares each time with a baseline, and prints whether it keeps its budget.
+``python -m benchmarks.long_text`` compares each time with a baseline, and prints whether it is within its
+budget.
 """
 
 import sys
@@ -24,7 +25,7 @@ LINES, CALLS, ROUNDS = 300, 500, 15
 PLACEHOLDERS: Final = {"code": 40, "style": 90, "scope": 150, "owner": 220, "form": 280}
 VALUES: Final = {name: f"what the {name} is" for name in PLACEHOLDERS}
 
-#: A function of a recipe that reads a file in the same folder.
+#: A function of a recipe that reads a file in the folder of the recipe.
 RECIPE: Final = """
 def from_file(**values):
     return Text.from_path("long.md", **values)
@@ -57,39 +58,39 @@ class Comparison:
     A measurement compared with a baseline.
 
     Args:
-        what:
+        title:
             The title of the measurement.
 
         seconds:
-            The time of one call.
+            The time of one call, in seconds.
 
         baseline:
             The title of the baseline.
 
-        most:
-            The maximum ratio to the time of the baseline.
+        max_ratio:
+            The maximum ratio of this time to the time of the baseline.
 
         ratio:
-            The ratio to the time of the baseline, as the median of the rounds.
+            The measured ratio of this time to the time of the baseline, as the median of the rounds.
     """
 
-    what: str
+    title: str
     seconds: float
     baseline: str
-    most: float
+    max_ratio: float
     ratio: float
 
     @property
-    def kept(self) -> bool:
+    def is_met(self) -> bool:
         """
-        Whether the budget was kept.
+        Whether the ratio is within its maximum.
         """
-        return self.ratio <= self.most
+        return self.ratio <= self.max_ratio
 
 
 def long_text() -> str:
     """
-    Return text of many lines, some of which have a placeholder.
+    Return text with many lines, some of which contain a placeholder.
     """
     lines = [
         f"Line {number} explains how to review a change, and which files to skip." for number in range(LINES)
@@ -100,11 +101,11 @@ def long_text() -> str:
 
 
 def _compare(
-    what: str, ours: Callable[[], Any], baseline: str, theirs: Callable[[], Any], most: float
+    title: str, ours: Callable[[], Any], baseline: str, theirs: Callable[[], Any], max_ratio: float
 ) -> Comparison:
     pairs = [(timeit(ours, number=CALLS), timeit(theirs, number=CALLS)) for _ in range(ROUNDS)]
     ratio = median(mine / other for mine, other in pairs)
-    return Comparison(what, median(mine for mine, _ in pairs) / CALLS, baseline, most, ratio)
+    return Comparison(title, median(mine for mine, _ in pairs) / CALLS, baseline, max_ratio, ratio)
 
 
 def _request_handler(served_prompt: Prompt[..., Any]) -> Callable[[], bytes]:
@@ -113,9 +114,9 @@ def _request_handler(served_prompt: Prompt[..., Any]) -> Callable[[], bytes]:
     return lambda: lowering.result(compiled, compiled.renderer.render_sync({}))
 
 
-def comparisons(folder: Path) -> Iterator[Comparison]:
+def measure_comparisons(folder: Path) -> Iterator[Comparison]:
     """
-    Measure, and yield each comparison. Text files are written to *folder*.
+    Measure and yield each comparison. *folder* is the folder for text files.
     """
     text = long_text()
     form = text.replace("{{", "{").replace("}}", "}")
@@ -154,26 +155,28 @@ def comparisons(folder: Path) -> Iterator[Comparison]:
 
 def measure() -> Mapping[str, float]:
     """
-    Return the figures in seconds, by title.
+    Return the figures in seconds, keyed by title.
     """
     with TemporaryDirectory() as folder:
-        measured = list(comparisons(Path(folder)))
+        measured = list(measure_comparisons(Path(folder)))
     return {
-        f"{each.what}; {each.ratio:.2f} times {each.baseline}, at most {each.most}": each.seconds
+        f"{each.title}; {each.ratio:.2f} times {each.baseline}, at most {each.max_ratio}": each.seconds
         for each in measured
     }
 
 
 def main() -> int:
     """
-    Print the comparisons; return 1 if a budget was missed.
+    Print the comparisons, and return the exit code: 1 if a budget was missed.
     """
     with TemporaryDirectory() as folder:
-        measured = list(comparisons(Path(folder)))
+        measured = list(measure_comparisons(Path(folder)))
     for each in measured:
-        figures = f"{each.seconds * 1e6:.1f} µs, {each.ratio:.2f} times {each.baseline}, at most {each.most}"
-        print(f"{each.what}: {figures}: {'kept' if each.kept else 'missed'}")  # noqa: T201 (a script)
-    return 0 if all(each.kept for each in measured) else 1
+        figures = (
+            f"{each.seconds * 1e6:.1f} µs, {each.ratio:.2f} times {each.baseline}, at most {each.max_ratio}"
+        )
+        print(f"{each.title}: {figures}: {'kept' if each.is_met else 'missed'}")  # noqa: T201 (a script)
+    return 0 if all(each.is_met for each in measured) else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The time that promptkit needs with many recipe files to start, to serve a saved file, and to check."""
+"""The time that promptkit needs to start, to serve a saved file and to check, with many recipe files."""
 
 import subprocess
 import time
@@ -8,8 +8,8 @@ from math import inf
 from statistics import median
 
 from benchmarks import recipes, rows
-from benchmarks.cases import PING, Case, listing, saved
-from benchmarks.peers import Peer, program
+from benchmarks.cases import PING, Case, list_case, saved_prompt_case
+from benchmarks.peers import Peer, promptkit_command
 from benchmarks.rows import Row
 from benchmarks.runner import Runner
 from benchmarks.session import Session
@@ -22,19 +22,20 @@ EDITS = count()  # numbers that make each edit differ from all earlier ones
 
 def measure_saves(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
     """
-    Yield the time to the first list, and the times of the reload of a saved file.
+    Yield the time until the first list, and two times for reloading a saved file.
 
-    These are the median time until the file is served, and the time of the slowest request during reloads.
+    The two times are the median time until the file is served, and the time of the slowest request during
+    reloads.
     """
     folder = recipes.folder_of_files(runner.folder, files)
     with runner.start_in(folder, peer, era) as session:
-        session.ask(listing(recipes.NAMED))
+        session.ask(list_case(recipes.NAMED))
         yield rows.list_of_files(files), time.perf_counter() - session.started
         saves = []
         for edit in islice(EDITS, runner.plan.saves):
             session.wait_until_idle()
             recipes.save(runner.folder, files, edit)
-            saves.append(_measure_reload(session, saved(recipes.SAVED_PROMPT, edit)))
+            saves.append(_measure_reload(session, saved_prompt_case(recipes.SAVED_PROMPT, edit)))
         seconds, slowest = zip(*saves, strict=True)
         yield rows.saved_file(files), median(seconds)
         yield rows.slowest_request(files), max(slowest)
@@ -64,7 +65,7 @@ def measure_check(runner: Runner, files: int) -> Iterator[tuple[Row, float]]:
     """
     Yield the time that `promptkit check` takes for *files* recipe files.
     """
-    command = (*program(), "check", str(recipes.folder_of_files(runner.folder, files)))
+    command = (*promptkit_command(), "check", str(recipes.folder_of_files(runner.folder, files)))
     started = time.perf_counter()
     subprocess.run(command, env=runner.environment(), stdout=subprocess.DEVNULL, check=True)
     yield rows.check_of_files(files), time.perf_counter() - started

@@ -1,11 +1,11 @@
-"""The image of a prompt: a PNG file of noise."""
+"""The image for a prompt: a PNG file that contains noise."""
 
 import random
 import struct
 import zlib
 from pathlib import Path
 
-#: Width and height in pixels. At one byte per pixel, the file is slightly larger than 1 MiB.
+#: The width and height in pixels. With one byte per pixel, the file is slightly larger than 1 MiB.
 SIDE = 1024
 
 

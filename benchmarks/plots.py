@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import rows
-from benchmarks.cases import PICTURE, TYPED, listing
+from benchmarks.cases import PICTURE, TYPED, list_case
 from benchmarks.peers import OURS
 from benchmarks.report import Content, format_cell, format_figure
 
@@ -24,14 +24,14 @@ BARS: Final = {
     "prompts/get, typed, one at a time": rows.alone(TYPED),
     "prompts/get, typed, pipelined": rows.pipelined(TYPED),
     "prompts/get, 1 MiB image": rows.alone(PICTURE),
-    "prompts/list of 1,000": rows.alone(listing(1_000)),
+    "prompts/list of 1,000": rows.alone(list_case(1_000)),
     "resident memory": rows.memory(10),
 }
 CURVES: Final = {
     "start to the first prompts/list": rows.first_list,
     "resident memory": rows.memory,
     "prompts/get, typed, one of N": lambda count: rows.among(TYPED, count),
-    "prompts/list of N": lambda count: rows.alone(listing(count)),
+    "prompts/list of N": lambda count: rows.alone(list_case(count)),
 }
 STYLE: Final = {
     "svg.hashsalt": "promptkit",
@@ -45,7 +45,7 @@ STYLE: Final = {
 
 def draw(content: Content, sizes: Sequence[int], folder: Path) -> None:
     """
-    Draw bars.svg and growth.svg for the first era, or nothing if only HTTP was measured.
+    Draw bars.svg and growth.svg for the first era. If only HTTP was measured, draw nothing.
 
     Raises ImportError if matplotlib is not installed.
 
@@ -92,7 +92,7 @@ def draw_scaling(rows_a_second: Mapping[int, float], path: Path) -> None:
 
     Args:
         rows_a_second:
-            Rows per second by number of processes, including 1.
+            The number of rows per second, keyed by the number of processes, which must include 1.
 
         path:
             The file to write.

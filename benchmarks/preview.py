@@ -1,7 +1,7 @@
 """
-The preview in a browser: first paint with many prompts and cases, response to key presses, page weight.
+The preview in a browser: first paint with many prompts and cases, response to key presses, and page weight.
 
-`python -m benchmarks.preview` prints medians, and exits with 1 if a median exceeds its budget.
+``python -m benchmarks.preview`` prints medians, and exits with 1 if a median exceeds its budget.
 """
 
 import sys
@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.browser import NoBrowserError, chromium, served
+from benchmarks.browser import NoBrowserError, chromium, serve_preview
 
 PROMPTS: Final = 1_000
 CASES: Final = 20
@@ -39,7 +39,7 @@ _CASES: Final = "".join(
 )
 _RULES: Final = "\nRULES = '\\n'.join(f'- Rule {number}: use *different* words' for number in range(20))\n"
 
-#: The kB that a page has loaded over the network, where cached files count as 0.
+#: The size of the data that a page has loaded over the network, in kB. Cached files count as 0.
 _LOADED: Final = """
 () => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
   .reduce((sum, entry) => sum + entry.transferSize, 0) / 1000
@@ -55,7 +55,8 @@ _PAINTED: Final = """
 }).observe({ type: "paint", buffered: true }))
 """
 
-#: The times from the input event of a key until the conversation contains the character, and until its paint.
+#: The times from the input event of a key press until the conversation contains the character, and until it
+#: is painted.
 _TYPED: Final = """
 ([character]) => new Promise((done) => {
   const conversation = document.getElementById("conversation");
@@ -86,7 +87,7 @@ class Figure:
             The measured values.
 
         budget:
-            The maximum of the median, or None for no budget.
+            The maximum of the median; None if there is no budget.
 
         unit:
             The unit of the values.
@@ -116,9 +117,9 @@ def main() -> int:
         folder = Path(scratch) / "recipes"
         _write(folder)
         try:
-            with served(folder) as address, chromium() as browser:
+            with serve_preview(folder) as address, chromium() as browser:
                 figures = list(_measure(browser, address, rounds))
-            with served(_RECIPES) as address, chromium() as browser:
+            with serve_preview(_RECIPES) as address, chromium() as browser:
                 figures += _weigh(browser, address)
         except NoBrowserError as error:
             Console(stderr=True).print(str(error), markup=False)
@@ -139,21 +140,23 @@ def _measure(browser: Browser, address: str, rounds: int) -> Iterator[Figure]:
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     page.goto(address)
     origin = address.partition("/?")[0]
-    yield Figure(f"the gallery of {PROMPTS:,} prompts, first paint", _paints(page, origin, "/", rounds), 300)
+    yield Figure(
+        f"the gallery of {PROMPTS:,} prompts, first paint", _measure_paints(page, origin, "/", rounds), 300
+    )
     for path, title in (
         ("/prompts/prompt_7?text=a", f"a prompt of {PROMPTS:,}"),
         ("/prompts/prompt_7", f"a prompt with {CASES} cases"),
         ("/prompts/prompt_7?open-tab=cases", f"{CASES} cases"),
     ):
-        yield Figure(f"{title}, first paint", _paints(page, origin, path, rounds), 300)
+        yield Figure(f"{title}, first paint", _measure_paints(page, origin, path, rounds), 300)
     page.goto(f"{origin}/prompts/prompt_7?text=a", wait_until="networkidle")
-    changed, painted = zip(*_keys(page, rounds), strict=True)
+    changed, painted = zip(*_measure_keys(page, rounds), strict=True)
     yield Figure("a key press, until the conversation has changed", list(changed), 50)
     yield Figure("a key press, until the change is painted", list(painted))
 
 
 def _weigh(browser: Browser, address: str) -> Iterator[Figure]:
-    """Yield the weights of the pages, measured once static files are cached."""
+    """Yield the weights of the pages, measured when static files are already cached."""
     page = browser.new_page()
     page.goto(address, wait_until="networkidle")
     origin = address.partition("/?")[0]
@@ -162,7 +165,7 @@ def _weigh(browser: Browser, address: str) -> Iterator[Figure]:
         yield Figure(f"{title} of the recipes, loaded", [page.evaluate(_LOADED)], 30, "kB")
 
 
-def _paints(page: Page, origin: str, path: str, rounds: int) -> list[float]:
+def _measure_paints(page: Page, origin: str, path: str, rounds: int) -> list[float]:
     times = []
     for _ in range(rounds):
         page.goto("about:blank")
@@ -172,9 +175,9 @@ def _paints(page: Page, origin: str, path: str, rounds: int) -> list[float]:
     return times
 
 
-def _keys(page: Page, rounds: int) -> list[tuple[float, float]]:
+def _measure_keys(page: Page, rounds: int) -> list[tuple[float, float]]:
     """
-    Type characters, each once the previous one has been painted, and return two times per character.
+    Type characters, each after the previous one was painted, and return two times for each character.
 
     These are the time until the page changed, and the time until the change was painted.
     """

@@ -1,4 +1,4 @@
-"""The folders of recipes for promptkit, one for each number of prompts, as an author would write them."""
+"""Folders of recipes for promptkit, as an author would write them, with different numbers of prompts."""
 
 import compileall
 import shutil
@@ -27,7 +27,8 @@ def generated_{number:05}(code: str, language: Language = "python", depth: int =
 '''
 
 
-#: Recipe files by name. The import of the first file takes 10 s, and the prompt of the second never returns.
+#: Recipe files, keyed by name. Importing the first file takes 10 s, and the prompt in the second never
+#: returns.
 SLOW, LOOP = "a_slow_import.py", "loop.py"
 EXTRA = {
     SLOW: """\
@@ -48,7 +49,7 @@ def loop() -> str:
 """,
 }
 
-#: The file that is saved repeatedly in a folder with many files, and its prompt.
+#: The file that is saved repeatedly in a folder with many files, and the name of its prompt.
 SAVED, SAVED_PROMPT = "generated_00000.py", "generated_00000"
 
 
@@ -86,7 +87,7 @@ def write_extra(parent: Path) -> None:
 
 
 def _write_folder(target: Path, files: Mapping[str, str]) -> None:
-    """Write the measured prompts, further files, and the bytecode of all files."""
+    """Write the prompts to measure, additional files, and the bytecode of all files."""
     target.mkdir()
     shutil.copyfile(SOURCE / "prompts.py", target / "prompts.py")
     for name, text in files.items():
@@ -103,7 +104,9 @@ def folder_of_files(parent: Path, files: int) -> Path:
 
 def write_files(parent: Path, counts: Iterable[int]) -> None:
     """
-    Write a folder of recipes into *parent* for each number of files. All files but one have `EACH` prompts.
+    Write a folder of recipes into *parent* for each of *counts*, the numbers of files.
+
+    All files except one contain `EACH` prompts.
     """
     for count in counts:
         files = {f"generated_{file:05}.py": _file(file) for file in range(count - 1)}

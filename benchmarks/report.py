@@ -28,7 +28,7 @@ PLOTS: Final = {
     "Start, requests and memory of every server, as bars": "figures/bars.svg",
     "Start, memory and requests over the number of prompts, as curves": "figures/growth.svg",
 }
-#: The rows in the README, with the title for each, and the servers.
+#: The rows in the README, keyed by their titles in the results, with their titles in the README.
 SUMMARY: Final = {
     rows.first_list(10).title: "start to the first list of prompts",
     rows.alone(TYPED).title: "a prompt with typed arguments, one at a time",
@@ -42,7 +42,7 @@ Content = Mapping[str, Any]
 
 
 def format_figure(value: float, unit: str) -> str:
-    """Format a figure with three significant digits, in the largest suitable unit."""
+    """Format a figure with about three significant digits, in the largest suitable unit."""
     if unit != "s":
         return f"{value:,.{0 if value >= 1000 else 1}f} {unit}"
     scale, name = next((each for each in UNITS if value >= each[0]), UNITS[-1])
@@ -79,12 +79,12 @@ def as_json(
         },
         "budgets": [
             {
-                "budget": verdict.budget.what,
+                "budget": verdict.budget.title,
                 "against": verdict.budget.peer,
                 "era": verdict.era,
-                "at_least": verdict.budget.least,
+                "at_least": verdict.budget.min_ratio,
                 "measured": _rounded(verdict.ratio),
-                "kept": verdict.kept,
+                "kept": verdict.is_met,
             }
             for verdict in verdicts
         ],
@@ -117,22 +117,26 @@ def write_json(content: Content, file: Path) -> None:
     file.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def block(content: Content) -> str:
+def format_page(content: Content) -> str:
     """Return all figures as Markdown for docs/performance.md."""
     first, *others = content["eras"]
-    parts = [_origin(content), *(f"![{what}]({path})" for what, path in PLOTS.items()), *_era(content, first)]
+    parts = [
+        _origin(content),
+        *(f"![{what}]({path})" for what, path in PLOTS.items()),
+        *_format_era(content, first),
+    ]
     for era in others:
         parts += [
             f"<details>\n<summary>The same in the {era} era</summary>",
-            *_era(content, era),
+            *_format_era(content, era),
             "</details>",
         ]
     return "\n\n".join([*parts, _budgets(content["budgets"]), *_notes(content)])
 
 
 def render(content: Content) -> Markdown:
-    """Return all figures for the terminal, with half the range of the rounds for each."""
-    eras = [part for era in content["eras"] for part in _era(content, era, spread=True)]
+    """Return all figures for the terminal, each with half the range of its rounds."""
+    eras = [part for era in content["eras"] for part in _format_era(content, era, spread=True)]
     return Markdown("\n\n".join([*eras, _budgets(content["budgets"]), *_notes(content)]))
 
 
@@ -149,8 +153,8 @@ def summary(content: Content) -> str:
     return f"{_table(['', *map(content['servers'].get, names)], lines)}\n\n![{picture}](docs/{path})"
 
 
-def figures_of(text: str) -> str:
-    """Return the text between the markers of *text*. Raises ValueError if it has no markers."""
+def extract_figures(text: str) -> str:
+    """Return the part of *text* between the markers. Raises ValueError if there are no markers."""
     _, begin, after = text.partition(BEGIN)
     figures, end, _ = after.partition(END)
     if not begin or not end:
@@ -160,9 +164,9 @@ def figures_of(text: str) -> str:
 
 
 def write(figures: str, file: Path) -> None:
-    """Write *figures* between the markers of a file. Raises ValueError if it has no markers."""
+    """Replace the text between the markers in a file. Raises ValueError if there are no markers."""
     text = file.read_text(encoding="utf-8")
-    figures_of(text)
+    extract_figures(text)
     before, after = text.partition(BEGIN)[0], text.partition(END)[2]
     file.write_text(f"{before}{BEGIN}\n\n{figures}\n\n{END}{after}", encoding="utf-8")
 
@@ -179,7 +183,7 @@ def _origin(content: Content) -> str:
     )
 
 
-def _era(content: Content, era: str, *, spread: bool = False) -> Iterator[str]:
+def _format_era(content: Content, era: str, *, spread: bool = False) -> Iterator[str]:
     rows_by_title = content["eras"][era]
     for kind in dict.fromkeys(row["table"] for row in rows_by_title.values()):
         titles = [title for title, row in rows_by_title.items() if row["table"] == kind]
@@ -187,13 +191,13 @@ def _era(content: Content, era: str, *, spread: bool = False) -> Iterator[str]:
         labels = {name: label for name, label in content["servers"].items() if name in measured}
         lines = [
             [title, *(format_cell(rows_by_title[title], name, spread=spread) for name in labels)]
-            for title in _by_kind(titles)
+            for title in _group_by_kind(titles)
         ]
         yield f"**{kind}, {era} era**"
         yield _table(["", *labels.values()], lines)
 
 
-def _by_kind(titles: Iterable[str]) -> list[str]:
+def _group_by_kind(titles: Iterable[str]) -> list[str]:
     """Return *titles* in order, except that titles that differ only in a number are next to each other."""
     kinds: dict[str, list[str]] = {}
     for title in titles:

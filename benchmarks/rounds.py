@@ -1,4 +1,4 @@
-"""Interleaved rounds, which measure the servers in turn, so that a slow minute affects all of them."""
+"""Interleaved rounds, which measure the servers in turn, so that a slow period affects all of them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -10,14 +10,14 @@ from typing import Self
 import attrs
 
 from benchmarks import busy, many_files, rows
-from benchmarks.cases import CASES, PICTURE, Case, listing
+from benchmarks.cases import CASES, PICTURE, Case, list_case
 from benchmarks.peers import OURS, Peer
 from benchmarks.rows import Row
 from benchmarks.runner import Runner, memory_figure
-from benchmarks.session import RefusedError, Session
+from benchmarks.session import ServerFailedError, Session
 from benchmarks.wire import ERAS, Era
 
-#: Numbers of pure-Python loops to run while measuring a quick prompt.
+#: The numbers of pure-Python loops that run while a quick prompt is measured.
 LOOPS = (1, 8)
 
 
@@ -53,7 +53,7 @@ class Figure:
         return cls(tuple(values), median(values), min(values), max(values))
 
 
-#: The figures by era, row and name of the server.
+#: The figures, keyed by era, row and server name.
 Results = dict[str, dict[Row, dict[str, Figure]]]
 
 
@@ -70,10 +70,10 @@ class Rounds:
             The servers to measure.
 
         report_progress:
-            Called with a description of the current measurement.
+            A function that is called with a description of the current measurement.
 
         notes:
-            The reason for each skipped measurement, by server and measurement.
+            The reason for each skipped measurement, keyed by server and measurement.
     """
 
     runner: Runner
@@ -87,7 +87,7 @@ class Rounds:
         """
         Check every server, measure it in *count* rounds, and return the figures.
 
-        Requests are measured in both eras, everything else only in the first era.
+        Requests are measured in both eras. All other figures are measured only in the first era.
         """
         for era in ERAS:
             for peer in self.peers:
@@ -100,14 +100,14 @@ class Rounds:
                 self._measure_cases(era)
             self.report_progress(f"round {number + 1} of {count}: many prompts")
             self._measure_growth(ERAS[0])
-            for peer in self._serving(ERAS[0]):
+            for peer in self._peers_supporting(ERAS[0]):
                 if peer.name == OURS:
                     self.report_progress(f"round {number + 1} of {count}: loops, and many files")
                     self._measure_promptkit(peer, ERAS[0])
         return self._results()
 
     def _check(self, peer: Peer, era: Era) -> None:
-        """Check which cases *peer* supports, and note the errors of all others."""
+        """Check which cases *peer* supports, and note the errors of the other cases."""
         self.report_progress(f"{peer.label}: checking its replies in the {era.name} era")
         errors = self.runner.check(peer, era)
         for name, reason in errors.items():
@@ -119,14 +119,14 @@ class Rounds:
         what = f"{case} in the {era.name} era" if case else f"the {era.name} era"
         self.notes[peer.name, what] = reason
 
-    def _serving(self, era: Era) -> list[Peer]:
+    def _peers_supporting(self, era: Era) -> list[Peer]:
         """Return the servers that support *era*."""
         return [peer for peer in self.peers if (era.name, peer.name) in self._cases]
 
     def _measure_starts(self, era: Era) -> None:
         """Measure the start of every server with a few prompts, in turn."""
         for _ in range(self.runner.plan.starts):
-            for peer in self._serving(era):
+            for peer in self._peers_supporting(era):
                 self._store(peer, era, self.runner.measure_start(peer, era))
                 if peer.name == OURS:
                     self._store(peer, era, busy.measure_slow_start(self.runner, peer, era))
@@ -135,7 +135,7 @@ class Rounds:
         """Measure each case with every server, in turn."""
         with ExitStack() as open_sessions:
             sessions: dict[Peer, Session] = {}
-            for peer in self._serving(era):
+            for peer in self._peers_supporting(era):
                 session = self.runner.start(peer, era, self.runner.plan.sizes[0])
                 sessions[peer] = open_sessions.enter_context(session)
             for case in CASES * self.runner.plan.turns:
@@ -143,17 +143,17 @@ class Rounds:
                     if case in self._cases[era.name, peer.name] and peer.supports(case):
                         self._store(peer, era, self.runner.measure_case(session, case))
                     if peer.name == OURS and case is PICTURE:
-                        self._echo(era, case)
+                        self._measure_echoes(era, case)
             for peer, session in sessions.items():
-                if peer.content and era is ERAS[0]:
+                if peer.has_prompts and era is ERAS[0]:
                     self._store(peer, era, memory_figure(session.memory(), rows.LOADED))
 
     def _measure_growth(self, era: Era) -> None:
-        """Measure figures that depend on the number of prompts: start, memory, list, one of many prompts."""
+        """Measure the figures that depend on the number of prompts: start, memory, list, one of many."""
         with ExitStack() as open_sessions:
             sessions: dict[tuple[int, Peer], Session] = {}
-            for count, peer in product(self.runner.plan.counts, self._serving(era)):
-                if peer.content and (count != self.runner.plan.many or peer.name == OURS):
+            for count, peer in product(self.runner.plan.counts, self._peers_supporting(era)):
+                if peer.has_prompts and (count != self.runner.plan.many or peer.name == OURS):
                     session = open_sessions.enter_context(self.runner.start(peer, era, count))
                     sessions[count, peer] = session
                     self._store(peer, era, self.runner.measure_size(session, count))
@@ -161,20 +161,20 @@ class Rounds:
                 for (count, peer), session in sessions.items():
                     self._store(peer, era, self.runner.measure_list(session, peer, count))
                     if peer.name == OURS:
-                        self._echo(era, listing(count))
+                        self._measure_echoes(era, list_case(count))
             for _ in range(self.runner.plan.turns):
                 for (count, peer), session in sessions.items():
                     self._store(peer, era, self.runner.measure_among(session, count))
 
-    def _echo(self, era: Era, case: Case) -> None:
-        """Measure echo servers with a reply of the size of promptkit's last result for *case*."""
+    def _measure_echoes(self, era: Era, case: Case) -> None:
+        """Measure echo servers with replies of the same size as promptkit's last result for *case*."""
         sizes = self._values.get((era.name, rows.size(case), OURS), ())
-        for peer in self._serving(era):
-            if not peer.content and sizes:
+        for peer in self._peers_supporting(era):
+            if not peer.has_prompts and sizes:
                 self._store(peer, era, self.runner.measure_echo(peer, era, case, sizes[-1]))
 
     def _measure_promptkit(self, peer: Peer, era: Era) -> None:
-        """Measure what only promptkit supports: quick prompts next to slow ones, saved files, `check`."""
+        """Measure features that only promptkit has: quick prompts next to slow ones, saved files, `check`."""
         for loops in LOOPS:
             self._store(peer, era, busy.measure_loops(self.runner, peer, era, loops))
         for files in self.runner.plan.files:
@@ -186,7 +186,7 @@ class Rounds:
         try:
             for row, value in figures:
                 self._values[era.name, row, peer.name].append(value)
-        except RefusedError as error:
+        except ServerFailedError as error:
             self._note(peer, era, str(error))
 
     def _results(self) -> Results:

@@ -1,4 +1,4 @@
-"""The rows of the tables, each for one figure of a server in one era."""
+"""The rows of the tables. Each row contains one figure of each server, in one era."""
 
 import attrs
 
@@ -14,17 +14,17 @@ PROCESS, REQUESTS, HTTP = (
 @attrs.frozen
 class Row:
     """
-    One figure of a server.
+    A row of a table, for one figure.
 
     Args:
         title:
-            The title in tables.
+            The title of the row.
 
         unit:
-            ``s``, ``MiB``, ``KiB`` or ``a second``.
+            The unit: ``s``, ``MiB``, ``KiB`` or ``a second``.
 
         table:
-            The table of docs/performance.md that contains the row.
+            The title of the table in docs/performance.md that contains the row.
     """
 
     title: str

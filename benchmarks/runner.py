@@ -1,4 +1,4 @@
-"""A runner that starts servers and measures one figure at a time, and its plan."""
+"""A runner that starts servers and measures one figure at a time, and a plan for how much to measure."""
 
 import math
 import os
@@ -10,54 +10,54 @@ from statistics import median
 import attrs
 
 from benchmarks import recipes, rows
-from benchmarks.cases import CASES, PICTURE, PLAIN, TYPED, Case, echo_of, listing
+from benchmarks.cases import CASES, PICTURE, PLAIN, TYPED, Case, echo_case, list_case
 from benchmarks.peers import Peer
 from benchmarks.rows import Row
-from benchmarks.session import RefusedError, Session
+from benchmarks.session import ServerFailedError, Session
 from benchmarks.wire import Era
 
 
 @attrs.frozen
 class Plan:
     """
-    The amount of measurement for one server in one round.
+    How much to measure for one server in one round.
 
     Args:
         seconds:
-            Approximate duration of the measurement of each figure.
+            The approximate duration of the measurement of each figure, in seconds.
 
-        least:
-            Minimum number of requests to send one at a time.
+        min_requests:
+            The minimum number of requests to send one at a time.
 
-        most:
-            Maximum number of requests, whether one at a time or pipelined.
+        max_requests:
+            The maximum number of requests to send, either one at a time or in a pipeline.
 
         sizes:
-            Numbers of prompts per server. The first is used for all figures except growth.
+            The numbers of prompts on a server. The first number is used for all figures except growth.
 
         many:
-            An additional number of prompts for promptkit only, because other servers would take a minute to
-            start.
+            An additional number of prompts that is used only for promptkit, because other servers would take
+            a minute to start.
 
         files:
-            Numbers of recipe files for measuring the reload of a saved file.
+            The numbers of recipe files with which to measure the reload of a saved file.
 
         checked:
-            Number of recipe files to check.
+            The number of recipe files to check.
 
         saves:
-            Number of times to save a file.
+            The number of times to save a file.
 
         starts:
-            Number of times to start each server with a few prompts.
+            The number of times to start each server with a few prompts.
 
         turns:
-            Number of times to measure each case and each list.
+            The number of times to measure each case and each list.
     """
 
     seconds: float
-    least: int
-    most: int
+    min_requests: int
+    max_requests: int
     sizes: tuple[int, ...]
     many: int
     files: tuple[int, ...] = ()
@@ -79,8 +79,8 @@ UNSET = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONOPTIMIZE", "PYTHO
 
 FULL = Plan(
     seconds=0.15,
-    least=100,
-    most=20_000,
+    min_requests=100,
+    max_requests=20_000,
     sizes=(10, 100, 1_000),
     many=10_000,
     files=(20, 2_000),
@@ -89,7 +89,9 @@ FULL = Plan(
     starts=5,
     turns=3,
 )
-QUICK = Plan(seconds=0.02, least=10, most=500, sizes=(10, 100), many=200, files=(2, 20), checked=20)
+QUICK = Plan(
+    seconds=0.02, min_requests=10, max_requests=500, sizes=(10, 100), many=200, files=(2, 20), checked=20
+)
 
 
 @attrs.frozen
@@ -99,10 +101,10 @@ class Runner:
 
     Args:
         plan:
-            The amount of measurement.
+            How much to measure.
 
         folder:
-            The folder of the image and the folders of recipes.
+            The folder that contains the image and the folders of recipes.
     """
 
     plan: Plan
@@ -113,7 +115,7 @@ class Runner:
         Return a session with *peer*, started with *count* prompts.
 
         Raises:
-            RefusedError: If the server does not support the era.
+            ServerFailedError: If the server does not support the era.
         """
         return self.start_in(recipes.folder(self.folder, count), peer, era, count=count)
 
@@ -122,7 +124,7 @@ class Runner:
         Return a session with *peer*, started with the recipes in *folder* if it reads recipes.
 
         Raises:
-            RefusedError: If the server does not support the era.
+            ServerFailedError: If the server does not support the era.
         """
         return Session(peer.command_for(folder), self.environment(count), era)
 
@@ -135,7 +137,7 @@ class Runner:
 
     def check(self, peer: Peer, era: Era) -> dict[str | None, str]:
         """
-        Return the errors of *peer*, by the name of the failing case.
+        Check the replies of *peer*, and return the errors, keyed by the name of the failing case.
 
         The key None means that *peer* does not support the era.
         """
@@ -143,12 +145,12 @@ class Runner:
         errors: dict[str | None, str] = {}
         try:
             with self.start(peer, era, size) as session:
-                for case in (*CASES, listing(size)):
+                for case in (*CASES, list_case(size)):
                     try:
                         _check(session, peer, case)
-                    except RefusedError as error:
+                    except ServerFailedError as error:
                         errors[case.name] = str(error)
-        except RefusedError as error:
+        except ServerFailedError as error:
             errors[None] = str(error)
         return errors
 
@@ -166,12 +168,14 @@ class Runner:
         Yield the figures of one case, after a warm-up.
         """
         plan = self.plan
-        session.measure_one_at_a_time(case, plan.seconds / 10, 3, plan.most)
-        times = sorted(session.measure_one_at_a_time(case, plan.seconds, plan.least, plan.most))
+        session.measure_one_at_a_time(case, plan.seconds / 10, 3, plan.max_requests)
+        times = sorted(
+            session.measure_one_at_a_time(case, plan.seconds, plan.min_requests, plan.max_requests)
+        )
         yield rows.alone(case), median(times)
         yield rows.slowest(case), times[math.ceil(len(times) * 0.99) - 1]
-        count = min(plan.most, max(plan.least, round(plan.seconds / median(times))))
-        session.measure_pipelined(case, plan.least)
+        count = min(plan.max_requests, max(plan.min_requests, round(plan.seconds / median(times))))
+        session.measure_pipelined(case, plan.min_requests)
         yield rows.pipelined(case), session.measure_pipelined(case, count)
         if case is PICTURE:
             yield _size(session, case)
@@ -181,7 +185,7 @@ class Runner:
         Yield the start times of a server with *count* prompts, and its memory when idle.
         """
         yield from _measure_first_replies(session, count)
-        session.measure_one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)
+        session.measure_one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.max_requests)
         session.wait_until_idle()
         yield from memory_figure(session.memory(), rows.memory(count))
 
@@ -189,19 +193,19 @@ class Runner:
         """
         Yield the size of the list of *count* prompts, and its median time.
         """
-        case = listing(count)
+        case = list_case(count)
         _check(session, peer, case)  # also a warm-up
         yield _size(session, case)
         yield (
             rows.alone(case),
-            median(session.measure_one_at_a_time(case, self.plan.seconds, 5, self.plan.most)),
+            median(session.measure_one_at_a_time(case, self.plan.seconds, 5, self.plan.max_requests)),
         )
 
     def measure_among(self, session: Session, count: int) -> Iterator[tuple[Row, float]]:
         """
         Yield the median time of a single prompt on a server with *count* prompts.
         """
-        times = session.measure_one_at_a_time(TYPED, self.plan.seconds, 5, self.plan.most)
+        times = session.measure_one_at_a_time(TYPED, self.plan.seconds, 5, self.plan.max_requests)
         yield rows.among(TYPED, count), median(times)
 
     def measure_echo(self, peer: Peer, era: Era, case: Case, size: float) -> Iterator[tuple[Row, float]]:
@@ -209,19 +213,19 @@ class Runner:
         Yield the median time of the echo server *peer* for *size* KiB, the size of the result of *case*.
         """
         with self.start(peer, era, self.plan.sizes[0]) as session:
-            echo = echo_of(case, round(size * 1024))
+            echo = echo_case(case, round(size * 1024))
             if not echo.has_expected_content(session.ask(echo)):  # also a warm-up
                 reason = f"it does not answer with {size:.1f} KiB"
-                raise RefusedError(reason)
+                raise ServerFailedError(reason)
             yield (
                 rows.alone(case),
-                median(session.measure_one_at_a_time(echo, self.plan.seconds, 5, self.plan.most)),
+                median(session.measure_one_at_a_time(echo, self.plan.seconds, 5, self.plan.max_requests)),
             )
 
 
 def _measure_first_replies(session: Session, count: int) -> Iterator[tuple[Row, float]]:
-    """Yield the times from the start to the first list of *count* prompts, and to a prompt after the list."""
-    session.ask(listing(count))
+    """Yield the times from the start to the first list of *count* prompts, and to the prompt after it."""
+    session.ask(list_case(count))
     yield rows.first_list(count), time.perf_counter() - session.started
     session.ask(PLAIN)
     yield rows.first_get(count), time.perf_counter() - session.started
@@ -234,16 +238,16 @@ def _size(session: Session, case: Case) -> tuple[Row, float]:
 
 def memory_figure(memory: float | None, row: Row) -> Iterator[tuple[Row, float]]:
     """
-    Yield the figure for memory, if the system provides it.
+    Yield the figure for memory, unless *memory* is None.
     """
     if memory is not None:
         yield row, memory
 
 
 def _check(session: Session, peer: Peer, case: Case) -> None:
-    """Send *case* once. Raises RefusedError if the reply is an error, or has unexpected content."""
+    """Send *case* once. Raises ServerFailedError if the reply is an error, or has unexpected content."""
     if peer.supports(case):
         result = session.ask(case)
-        if peer.content and not case.has_expected_content(result):
-            reason = "its reply has other content"
-            raise RefusedError(reason)
+        if peer.has_prompts and not case.has_expected_content(result):
+            reason = "its reply has unexpected content"
+            raise ServerFailedError(reason)

@@ -15,12 +15,12 @@ from benchmarks.cases import Case
 from benchmarks.wire import Era, Reply, read_reply
 
 TIMEOUT_S = 300  # seconds until an operation times out
-SETTLE_S = 0.5  # seconds without processor time after which a server counts as idle
-UNREAD = 1_000_000  # first id of the requests whose replies are not read
-SHORT = 1 << 16  # bytes; longer replies are not errors
+SETTLE_S = 0.5  # seconds after which a server that uses no processor time counts as idle
+UNREAD = 1_000_000  # the first id of requests whose replies are not read
+SHORT = 1 << 16  # bytes; longer replies cannot be errors
 
 
-class RefusedError(Exception):
+class ServerFailedError(Exception):
     """
     A server failed a request, or returned an unexpected reply.
     """
@@ -41,7 +41,7 @@ class Session:
             The era of the protocol.
 
     Raises:
-        RefusedError: If the reply is an error, or there is no reply.
+        ServerFailedError: If the reply is an error, or there is no reply.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], era: Era) -> None:
@@ -104,16 +104,18 @@ class Session:
             self._stdin.flush()
 
     def _check(self, line: bytes) -> Reply:
-        """Parse the reply in *line*. Raises RefusedError for an error, a notification, or an empty line."""
+        """Parse a reply. Raises ServerFailedError for an error, a notification or an empty line."""
         if not line:
-            reason = f"it ended with {self._process.wait()} instead of an answer"
-            raise RefusedError(reason)
+            reason = f"it exited with code {self._process.wait()} instead of replying"
+            raise ServerFailedError(reason)
         reply = read_reply(line)
         if reply.error:
-            raise RefusedError(msgspec.json.decode(reply.error).get("message", "it answered with an error"))
+            raise ServerFailedError(
+                msgspec.json.decode(reply.error).get("message", "it replied with an error")
+            )
         if reply.id is None:
             reason = "it sent a message that is not a reply"
-            raise RefusedError(reason)
+            raise ServerFailedError(reason)
         return reply
 
     def ask(self, case: Case) -> msgspec.Raw:
@@ -121,7 +123,7 @@ class Session:
         Return the result of one request.
 
         Raises:
-            RefusedError: If the reply is an error.
+            ServerFailedError: If the reply is an error.
         """
         with self._time_limit():
             self._write(self._era.request(1, case.method, case.params))
@@ -129,12 +131,14 @@ class Session:
 
     def send(self, case: Case, count: int) -> None:
         """
-        Send *count* requests whose replies are not read.
+        Send *count* requests without reading their replies.
         """
         requests = (self._era.request(UNREAD + number, case.method, case.params) for number in range(count))
         self._write(b"".join(requests))
 
-    def measure_one_at_a_time(self, case: Case, seconds: float, least: int, most: int) -> list[float]:
+    def measure_one_at_a_time(
+        self, case: Case, seconds: float, min_requests: int, max_requests: int
+    ) -> list[float]:
         """
         Send requests one at a time, and return the time of each, in seconds.
 
@@ -143,21 +147,21 @@ class Session:
                 The request.
 
             seconds:
-                Duration of the measurement.
+                The duration of the measurement, in seconds.
 
-            least:
-                Minimum number of requests.
+            min_requests:
+                The minimum number of requests.
 
-            most:
-                Maximum number of requests.
+            max_requests:
+                The maximum number of requests.
 
         Raises:
-            RefusedError: If a reply is an error.
+            ServerFailedError: If a reply is an error.
         """
         times: list[float] = []
         with self._time_limit(), self._on_one_processor():
             deadline = time.perf_counter() + seconds
-            while len(times) < most and (len(times) < least or time.perf_counter() < deadline):
+            while len(times) < max_requests and (len(times) < min_requests or time.perf_counter() < deadline):
                 times.append(self._time(case, len(times)))
         return times
 
@@ -166,7 +170,7 @@ class Session:
         Send *count* requests with a pause before each, and return the time of each, in seconds.
 
         Raises:
-            RefusedError: If a reply is an error.
+            ServerFailedError: If a reply is an error.
         """
         times: list[float] = []
         with self._time_limit():
@@ -176,7 +180,7 @@ class Session:
         return times
 
     def _time(self, case: Case, number: int) -> float:
-        """Send a request, and return its time in seconds. Raises RefusedError if the reply is an error."""
+        """Send a request, and return its time in seconds. Raises ServerFailedError for an error."""
         request = self._era.request(number, case.method, case.params)
         started = time.perf_counter()
         self._write(request)
@@ -187,7 +191,7 @@ class Session:
 
     @contextmanager
     def _on_one_processor(self) -> Iterator[None]:
-        """Run client and server on one processor, if the system allows it."""
+        """Run the client and the server on one processor in the block, if the system supports it."""
         # Only one of the two processes works at a time. On two processors, each request would wake a
         # processor twice, adding the same time for every server.
         tasks = Path(f"/proc/{self._process.pid}/task")
@@ -203,13 +207,13 @@ class Session:
 
     def measure_pipelined(self, case: Case, count: int) -> float:
         """
-        Send *count* requests without waiting for replies, and return the seconds per request.
+        Send *count* requests without waiting for replies, and return the time per request, in seconds.
 
         Only short replies are checked for errors, because errors are never long. Long replies are counted but
-        not stored, because storing takes longer than reading.
+        not stored, because storing them takes longer than reading them.
 
         Raises:
-            RefusedError: If a reply is an error, or is missing.
+            ServerFailedError: If a reply is an error, or is missing.
         """
         requests = b"".join(self._era.request(number, case.method, case.params) for number in range(count))
         writer = Thread(target=self._write, args=(requests,))
@@ -235,7 +239,7 @@ class Session:
 
     def wait_until_idle(self) -> None:
         """
-        Wait until the process uses no more processor time.
+        Wait until the process no longer uses processor time.
         """
         used = None
         while used != (now := self._processor_time()):
@@ -255,7 +259,7 @@ class Session:
             started = time.perf_counter()
             with suppress(BrokenPipeError):
                 self._stdin.close()
-            self._process.wait()  # a timeout would poll; the timer limits the wait
+            self._process.wait()  # without a timeout, which would poll; the timer limits the wait
             elapsed = time.perf_counter() - started
         self._stdout.close()
         return elapsed

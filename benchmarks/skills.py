@@ -1,8 +1,8 @@
 """
 The time to list many skills, and to read a file of a skill, compared with an echo server.
 
-`python -m benchmarks.skills` prints medians of ratios from interleaved measurements, and exits with 1 if a
-median exceeds its budget.
+``python -m benchmarks.skills`` prints the medians of the ratios of interleaved measurements, and exits with 1
+if a median exceeds its budget.
 """
 
 import os
@@ -18,12 +18,12 @@ import attrs
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.cases import Case, echo_of
+from benchmarks.cases import Case, echo_case
 from benchmarks.session import Session
 from benchmarks.wire import HANDSHAKE
 
 SKILLS: Final = 1_000
-FILES: Final = 9  # of each skill, in addition to `SKILL.md`
+FILES: Final = 9  # in each skill, in addition to `SKILL.md`
 LARGE: Final = 100 * 1024  # bytes
 ROUNDS: Final = 5
 
@@ -76,13 +76,13 @@ def main() -> int:
     parser.add_argument("--skills", type=int, default=SKILLS, help="number of skills (default: %(default)s)")
     options = parser.parse_args()
     with TemporaryDirectory() as scratch:
-        ratios = list(_measure(_folder(Path(scratch), options.skills), options.rounds))
+        ratios = list(_measure(_write_recipes(Path(scratch), options.skills), options.rounds))
     _print(ratios, options.skills)
     return 0 if all(ratio.value <= ratio.budget for ratio in ratios) else 1
 
 
-def _folder(recipes: Path, skills: int) -> Path:
-    """Write one prompt and many skills, and return their folder."""
+def _write_recipes(recipes: Path, skills: int) -> Path:
+    """Write one prompt and many skills into *recipes*, and return this folder."""
     (recipes / "hello.py").write_text(_PROMPT)
     for number in range(skills):
         folder = recipes / "skills" / f"skill-{number}"
@@ -100,7 +100,9 @@ def _measure(recipes: Path, rounds: int) -> Iterator[Ratio]:
         with _session(command) as session, _session(_ECHO) as echo:
             size = len(session.ask(case))
             session.wait_until_idle()
-            pairs = [(_median(session, case), _median(echo, echo_of(case, size - 2))) for _ in range(rounds)]
+            pairs = [
+                (_median(session, case), _median(echo, echo_case(case, size - 2))) for _ in range(rounds)
+            ]
         yield Ratio(f"{case.name}, {size / 1024:,.0f} KiB, compared with the echo", *_columns(pairs), 1.3)
 
 

@@ -38,7 +38,7 @@ class Era:
             The parameters of the first request.
 
         meta:
-            Further parameters of every request.
+            Additional parameters of every request.
     """
 
     name: str

@@ -19,7 +19,7 @@ import attrs
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
-from benchmarks.browser import chromium, served
+from benchmarks.browser import chromium, serve_preview
 
 ROOT: Final = Path(__file__).parents[1]
 FIGURES: Final = ROOT / "docs" / "figures"
@@ -115,7 +115,7 @@ def main() -> int:
         fonts.write_text(f"<fontconfig><include>/etc/fonts/fonts.conf</include>{matches}</fontconfig>")
         os.environ["FONTCONFIG_FILE"] = str(fonts)  # Chromium's
         recipes = shutil.copytree(ROOT / "recipes", Path(scratch) / "recipes")
-        with served(recipes) as address, chromium() as browser:
+        with serve_preview(recipes) as address, chromium() as browser:
             for screenshot in SCREENSHOTS:
                 (output / f"{screenshot.name}.png").write_bytes(_take(browser, address, screenshot))
     return 0

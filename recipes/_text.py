@@ -11,7 +11,7 @@ Language: TypeAlias = Literal[
     "ruby", "php", "sql", "shell", "diff",
 ]  # fmt: skip
 
-#: Matches one to three words of a model name. It rejects sentences, which could contain instructions.
+#: Matches a model name of one to three words. Longer text is rejected, because it could contain instructions.
 _MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][\w.:/@+-]*(?: [\w.:/@+-]+){0,2}")
 
 

@@ -1,4 +1,4 @@
-"""A question about a project, answered from its source files and logs."""
+"""A question about a project, to be answered from its source files and logs."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Example renderings of each recipe, and the inputs that it rejects."""
+"""Cases for each recipe: arguments to render, and arguments that the recipe rejects."""
 
 from .analyze_code import analyze_code
 from .analyze_project import analyze_project

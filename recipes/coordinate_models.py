@@ -1,4 +1,4 @@
-"""A task that is divided among several models, whose results are then merged."""
+"""A task that is divided among several models, and whose results are then merged."""
 
 from typing import Annotated, Final, Literal
 

@@ -35,7 +35,7 @@ RULES: Final = dedent("""
 
 
 def list_pictures(prefix: str) -> list[str]:
-    """Return the picture file names that start with *prefix*."""
+    """Return the names of the picture files whose names start with *prefix*."""
     files = resolve_root("SCREENSHOT_FOLDER", SAMPLES).iterdir()
     names = (file.name for file in files if file.suffix in {".png", ".jpg", ".jpeg", ".gif", ".webp"})
     return sorted(name for name in names if name.startswith(prefix))

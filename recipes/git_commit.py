@@ -13,7 +13,7 @@ SUBJECTS: Final = {
     "plain": "a capitalized sentence in the imperative (`Fix`, not `Fixed`), without a final period",
 }
 
-#: An example diff, which changes one line.
+#: An example of a diff, which changes one line.
 DIFF: Final = """\
 --- a/app.py
 +++ b/app.py

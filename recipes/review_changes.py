@@ -7,7 +7,7 @@ from .code_review import ANSWER_FORMAT, FOCUS, RULES
 
 
 def _render_focus_reference() -> Text:
-    """Render the definition of each focus as a separate file, which a model reads only when it needs it."""
+    """Render the definitions of all focuses, as a file that a model reads only if it needs one of them."""
     definitions = [f"**{name}**: {definition}" for name, definition in FOCUS.items()]
     return blocks("# Focus of a review", bullets(definitions))
 

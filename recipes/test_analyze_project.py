@@ -50,7 +50,7 @@ def test_clients_can_read_the_embedded_files() -> None:
 
 
 def test_default_project_is_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without PROJECT_ROOT the samples can be read, and no other files."""
+    """Without PROJECT_ROOT, only the samples can be read."""
     monkeypatch.delenv("PROJECT_ROOT")
 
     assert "part 1: rejected" in analyze_project.render_wire(
@@ -61,7 +61,7 @@ def test_default_project_is_the_samples(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_logs_are_optional() -> None:
-    """Without logs only the source file is attached."""
+    """Without logs, only the source file is attached."""
     assert len(analyze_project.render_wire({**ARGUMENTS, "logs": ""})) == 2
 
 
@@ -93,7 +93,7 @@ def test_binary_file_is_rejected(project: Path) -> None:
 
 
 def test_long_log_keeps_its_end(project: Path) -> None:
-    """A log that is too long is cut at the start, with a note about the cut."""
+    """A log that is too long loses its start, and a note reports this."""
     (project / "long.log").write_text("old line\n" * 20_000 + "the crash\n")
     text = project_file("long.log")
 

@@ -28,7 +28,7 @@ def test_call_yields_the_turns() -> None:
 
 
 def test_rendering_matches_the_snapshot(promptkit_snapshot: SnapshotAssertion) -> None:
-    """The rendering equals the snapshot, which shows a picture as its type, size and digest."""
+    """The rendering equals the snapshot, which shows a picture by its type, size and digest."""
     assert debug_error.render("boom", tried="a restart", screenshot=PNG) == promptkit_snapshot
 
 

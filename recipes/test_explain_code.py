@@ -17,7 +17,7 @@ def test_text_becomes_one_user_message() -> None:
 
 
 @pytest.mark.parametrize("reader", Reader)
-def test_each_reader_gets_another_explanation(reader: Reader) -> None:
+def test_each_reader_gets_a_different_explanation(reader: Reader) -> None:
     """Each reader has a different prompt, and clients can name the reader by value or by name."""
     text = explain_code("x = 1", reader)
 

@@ -54,7 +54,7 @@ def test_workspace_without_staged_changes_is_rejected() -> None:
 
 
 def test_blank_diff_is_rejected() -> None:
-    """A diff from an empty form field is rejected, and not replaced by the workspace's diff."""
+    """A diff from an empty form field is rejected, and not replaced with the diff of the workspace."""
     with pytest.raises(PromptError, match="The diff is empty: enter it"):
         git_commit.render_wire({"diff": ""})
 
@@ -75,7 +75,7 @@ def test_references_need_an_issue() -> None:
 
 
 def test_huge_diff_is_truncated() -> None:
-    """A very long diff is shortened, with a note about the cut."""
+    """A very long diff is truncated, and a note reports this."""
     rendering = str(git_commit(DIFF * 10_000))
 
     assert len(rendering) < 65_000

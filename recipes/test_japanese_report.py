@@ -21,7 +21,7 @@ def test_headings_are_numbered_in_order() -> None:
 
 @pytest.mark.parametrize("reader", REGISTERS)
 def test_register_is_polite(reader: str) -> None:
-    """The prompt asks for the polite register, for every reader."""
+    """For every reader, the prompt asks for the polite register."""
     rendering = str(japanese_report.render_wire({"subject": "売上", "material": "100", "reader": reader}))
 
     assert "「です・ます」調" in str(REGISTERS[reader])

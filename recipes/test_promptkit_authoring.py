@@ -20,7 +20,7 @@ def test_host_can_read_the_skill() -> None:
 
 
 def test_examples_have_no_diagnostics(tmp_path: Path) -> None:
-    """`check` has nothing to report about the examples of the guide and of the skill."""
+    """`check` reports nothing about the examples in the guide and in the skill."""
     folder = tmp_path / "prompts"
     folder.mkdir()
     for name, text in [*BLOCK.findall(GUIDE), ("explain.py", EXAMPLE)]:

@@ -54,5 +54,5 @@ def test_commits_are_printed_by_kind(tmp_path: Path) -> None:
 
 
 def test_skill_matches_the_snapshot(promptkit_snapshot: SnapshotAssertion) -> None:
-    """The skill equals the snapshot, because any changed byte requires a new approval by the user."""
+    """The skill equals the snapshot, because any change requires the user to approve it again."""
     assert Client(review_changes).read_skill("review-changes").text == promptkit_snapshot

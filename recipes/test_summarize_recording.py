@@ -29,7 +29,7 @@ def test_client_without_audio_receives_a_resource() -> None:
 
 
 def test_actions_omit_the_minutes() -> None:
-    """The form `actions` asks for the table only."""
+    """The form `actions` asks only for the table."""
     rendering = str(summarize_recording("chime.wav", form="actions"))
 
     assert "| Owner |" in rendering

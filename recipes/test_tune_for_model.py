@@ -63,7 +63,7 @@ def test_sonnet_gets_steps_and_opus_a_goal() -> None:
 
 @given(call_arguments(tune_for_model))
 def test_any_task_reaches_any_model(arguments: dict[str, Any]) -> None:
-    """For any arguments the prompt contains the task, and omits empty parts."""
+    """For any arguments, the prompt contains the task and omits empty parts."""
     assume(arguments["task"].strip())
     text = str(tune_for_model(**arguments))
 

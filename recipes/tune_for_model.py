@@ -1,4 +1,4 @@
-"""A task, phrased for each model as its vendor recommends, in our own words."""
+"""A task that is phrased for each model as the model's vendor recommends."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Final, Literal, NamedTuple, TypeAlias

@@ -9,24 +9,24 @@ import time
 import pytest
 
 from benchmarks import busy, many_files, peers, pictures, recipes, report, rows
-from benchmarks.budgets import BUDGETS, judge
-from benchmarks.cases import PICTURE, PLAIN, TYPED, echo_of, listing
+from benchmarks.budgets import BUDGETS, compute_verdicts
+from benchmarks.cases import PICTURE, PLAIN, TYPED, echo_case, list_case
 from benchmarks.peers import OURS, RECIPES, Peer
 from benchmarks.rounds import LOOPS, Figure
 from benchmarks.runner import FULL, Plan, Runner
-from benchmarks.session import RefusedError, Session
+from benchmarks.session import ServerFailedError, Session
 from benchmarks.wire import ERAS, MODERN
 from promptkit.compiler.compilation import compile
 from promptkit.loader.loader import load
 
 PEERS = [Peer(OURS, OURS, ()), Peer("bare", "bare loop", ()), Peer("mcp", "mcp 1.0", ())]
-PLAN = Plan(seconds=0, least=1, most=5, sizes=(10,), many=20)
+PLAN = Plan(seconds=0, min_requests=1, max_requests=5, sizes=(10,), many=20)
 ECHO = peers.PEERS["echo"]()
 FIGURES = {
     rows.first_list(10): {OURS: 0.05, "bare": 0.1, "mcp": 0.6},
     rows.memory(10): {OURS: 20.0, "bare": 25.0, "mcp": 40.0},
     rows.pipelined(TYPED): {OURS: 1e-5, "mcp": 1.5e-3},
-    rows.size(listing(10)): {OURS: 1.5},
+    rows.size(list_case(10)): {OURS: 1.5},
 }
 NOTES = {("mcp", "the modern era"): "it answered with an error"}
 
@@ -38,7 +38,7 @@ def content():
         row: {name: Figure.of([value]) for name, value in values.items()} for row, values in FIGURES.items()
     }
     results = {era.name: figures for era in ERAS}
-    return report.as_json(PEERS, results, judge(results), NOTES, {"compile": 0.08})
+    return report.as_json(PEERS, results, compute_verdicts(results), NOTES, {"compile": 0.08})
 
 
 def cells(text, title):
@@ -50,7 +50,7 @@ def cells(text, title):
 
 def test_cells_have_medians_and_ratios(content):
     """Each cell shows a median, and its ratio to promptkit's."""
-    block = report.block(content)
+    block = report.format_page(content)
 
     assert cells(block, "start to prompts/list of 10") == ["50.0 ms", "100 ms (2.0x)", "600 ms (12.0x)"]
     assert cells(block, "prompts/get, typed arguments: pipelined") == ["10.0 µs", "1.50 ms (150x)"]
@@ -61,7 +61,7 @@ def test_rows_of_different_sizes_are_adjacent(content):
     """Rows that differ only in the number of prompts are adjacent."""
     handshake_rows = content["eras"]["handshake"]
     handshake_rows["start to prompts/list of 1,000"] = handshake_rows["start to prompts/list of 10"]
-    titles = [line.split(" | ")[0] for line in report.block(content).splitlines()]
+    titles = [line.split(" | ")[0] for line in report.format_page(content).splitlines()]
     index = titles.index("| start to prompts/list of 10")
 
     assert titles[index + 1] == "| start to prompts/list of 1,000"
@@ -69,7 +69,7 @@ def test_rows_of_different_sizes_are_adjacent(content):
 
 def test_budgets_and_skipped_servers_are_listed(content):
     """Every measured budget is listed as kept or missed, and skipped servers are listed with the reason."""
-    block = report.block(content)
+    block = report.format_page(content)
     kept_row, missed_row = "| 60.0x | 150x | kept |", "| 2.5x | 2.0x | **missed** |"
 
     assert (block.count(kept_row), block.count(missed_row)) == (2, 2)
@@ -79,7 +79,7 @@ def test_budgets_and_skipped_servers_are_listed(content):
 
 def test_origin_of_the_figures(content):
     """The report names the date, the versions, the machine and the command."""
-    block = report.block(content)
+    block = report.format_page(content)
     expected = [
         content["date"],
         *(f"{name} {version}" for name, version in content["versions"].items()),
@@ -93,7 +93,7 @@ def test_origin_of_the_figures(content):
 
 def test_both_eras_are_shown(content):
     """The first era is expanded, and the other one is folded."""
-    expanded, _, folded = report.block(content).partition("<details>")
+    expanded, _, folded = report.format_page(content).partition("<details>")
 
     assert "handshake era" in expanded
     assert "modern era" not in expanded
@@ -122,12 +122,12 @@ def test_only_the_block_is_replaced(content, tmp_path):
     """The text around the marks is unchanged, and a second run replaces the first block."""
     file = tmp_path / "README.md"
     file.write_text(f"before\n\n{report.BEGIN}\nold\n{report.END}\n\nafter\n", encoding="utf-8")
-    report.write(report.block(content), file)
-    report.write(report.block(content), file)
+    report.write(report.format_page(content), file)
+    report.write(report.format_page(content), file)
     text = file.read_text(encoding="utf-8")
 
     assert (text.startswith("before\n\n<!--"), text.endswith("-->\n\nafter\n")) == (True, True)
-    assert report.figures_of(text) == report.block(content)
+    assert report.extract_figures(text) == report.format_page(content)
 
 
 @pytest.mark.parametrize("text", ["", report.BEGIN, report.END, report.END + report.BEGIN])
@@ -137,7 +137,7 @@ def test_file_without_marks_is_unchanged(content, text, tmp_path):
     file.write_text(text, encoding="utf-8")
 
     with pytest.raises(ValueError, match="there is no <!-- benchmarks:begin -->"):
-        report.write(report.block(content), file)
+        report.write(report.format_page(content), file)
     assert file.read_text(encoding="utf-8") == text
 
 
@@ -146,7 +146,7 @@ def test_block_survives_a_json_file(content, tmp_path):
     file = tmp_path / "results.json"
     report.write_json(content, file)
 
-    assert report.block(json.loads(file.read_text(encoding="utf-8"))) == report.block(content)
+    assert report.format_page(json.loads(file.read_text(encoding="utf-8"))) == report.format_page(content)
 
 
 def test_number_of_prompts_in_a_folder(tmp_path, monkeypatch):
@@ -159,7 +159,7 @@ def test_number_of_prompts_in_a_folder(tmp_path, monkeypatch):
     folder = recipes.folder(tmp_path, 12)
     names = [prompt.name for prompt in compile(load(folder)).prompts]
 
-    assert sorted(names) == sorted(listing(12).expected)
+    assert sorted(names) == sorted(list_case(12).expected)
     assert Peer("x", "x", ("serve", RECIPES)).command_for(folder) == ("serve", str(folder))
 
 
@@ -228,7 +228,7 @@ def test_each_save_changes_the_file(tmp_path):
 def test_echo_has_the_requested_size(era, size):
     """An echo server replies with the requested number of bytes, then returns small requests unchanged."""
     with Session(ECHO.command, os.environ, era) as session:
-        case = echo_of(PICTURE, size)
+        case = echo_case(PICTURE, size)
 
         assert case.has_expected_content(session.ask(case))
         assert session.measure_pipelined(case, 3) > 0
@@ -242,7 +242,7 @@ def test_server_that_exits_is_rejected():
 
     with (
         Session((sys.executable, "-c", ends), os.environ, MODERN) as session,
-        pytest.raises(RefusedError, match="it ended with 3 instead of an answer"),
+        pytest.raises(ServerFailedError, match="it exited with code 3 instead of replying"),
     ):
         session.measure_one_at_a_time(PLAIN, 0.0, 1, 1)
 
@@ -256,7 +256,7 @@ def test_server_that_does_not_reply_times_out(monkeypatch):
         monkeypatch.setattr("benchmarks.session.TIMEOUT_S", 0.05)
         time.sleep(0.2)
         assert session.memory()
-        with pytest.raises(RefusedError, match="it ended with -9 instead of an answer"):
+        with pytest.raises(ServerFailedError, match="it exited with code -9 instead of replying"):
             session.ask(PLAIN)
 
 
@@ -271,7 +271,7 @@ def test_large_reply_is_compared_with_an_echo(tmp_path):
 def test_stdio_budgets():
     """The stdio budgets match the design."""
     budgets = [
-        (budget.peer, budget.ours, budget.least) for budget in BUDGETS if budget.ours.table != rows.HTTP
+        (budget.peer, budget.ours, budget.min_ratio) for budget in BUDGETS if budget.ours.table != rows.HTTP
     ]
 
     assert budgets == [
@@ -293,7 +293,7 @@ def test_stdio_budgets():
         ("2.5 s", rows.saved_file(2_000), 1),
         ("50 ms", rows.slowest_request(20), 1),
         ("50 ms", rows.slowest_request(2_000), 1),
-        ("echo", rows.alone(listing(1_000)), 1 / 1.3),
+        ("echo", rows.alone(list_case(1_000)), 1 / 1.3),
         ("echo", rows.alone(PICTURE), 1 / 1.3),
         ("mcp", rows.memory(10), 2.5),
         (OURS, rows.LOADED, 1 / 1.5),
@@ -346,5 +346,5 @@ def test_many_prompts_are_measured(count, runner, ours):
         memory = [rows.memory(count)] if session.memory() else []  # not available on every system
 
     assert started == [rows.first_list(count), rows.first_get(count), *memory]
-    assert listed == [rows.size(listing(count)), rows.alone(listing(count))]
+    assert listed == [rows.size(list_case(count)), rows.alone(list_case(count))]
     assert among == [rows.among(TYPED, count)]

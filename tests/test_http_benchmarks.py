@@ -8,12 +8,12 @@ import pytest
 from benchmarks import pictures, plots, recipes, rows
 from benchmarks.budgets import BUDGETS
 from benchmarks.cases import TYPED
-from benchmarks.http.load import load
+from benchmarks.http.load import send_load
 from benchmarks.http.peers import HTTP_PEERS
 from benchmarks.http.rounds import COUNT, POST, HttpPlan, HttpRounds
 from benchmarks.http.server import Post, free_port
 from benchmarks.peers import OURS
-from benchmarks.session import RefusedError
+from benchmarks.session import ServerFailedError
 from benchmarks.wire import read_reply
 
 needs_wrk = pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed")
@@ -44,7 +44,7 @@ def test_server_with_the_wrong_text_is_rejected(rounds):
     rounds._answers_correctly(rounds.peers[0])
     with rounds._start(rounds.peers[1], 1, free_port()) as server:
         assert len(server.reply) == rounds._size > 200
-        with pytest.raises(RefusedError, match="its reply has other content"):
+        with pytest.raises(ServerFailedError, match="its reply has unexpected content"):
             server.check(POST)
 
 
@@ -53,7 +53,7 @@ def test_server_that_exits_is_skipped(rounds):
     broken = attrs.evolve(rounds.peers[0], name="broken", command=("false",))
 
     assert not rounds._answers_correctly(broken)
-    assert rounds.notes == {("broken", "HTTP"): "it ended with 1, or does not listen"}
+    assert rounds.notes == {("broken", "HTTP"): "it exited with code 1, or it does not accept connections"}
 
 
 def test_missing_wrk(rounds, monkeypatch):
@@ -71,20 +71,22 @@ def test_load_counts_answered_requests(rounds):
     """A load returns the number of answered requests and their times; a failed request is an error."""
     port = free_port()
     with rounds._start(rounds.peers[0], 1, port) as server:
-        measured = load(port, POST, seconds=1, connections=2)
+        measured = send_load(port, POST, seconds=1, connections=2)
 
         assert measured.requests > 100
         assert 0.9 < measured.seconds < 5
         assert 0 < measured.median <= measured.slowest
         assert server.processor_time() > 0
-        with pytest.raises(RefusedError, match="requests failed"):
-            load(port, Post(attrs.evolve(TYPED, method="unknown")), seconds=1, connections=2)
+        with pytest.raises(ServerFailedError, match="requests failed"):
+            send_load(port, Post(attrs.evolve(TYPED, method="unknown")), seconds=1, connections=2)
 
 
 def test_http_budgets():
     """The HTTP budgets match the design, and refer to rows that every run has."""
     budgets = {
-        (budget.peer, budget.ours.title): budget.least for budget in BUDGETS if budget.ours.table == rows.HTTP
+        (budget.peer, budget.ours.title): budget.min_ratio
+        for budget in BUDGETS
+        if budget.ours.table == rows.HTTP
     }
 
     assert budgets == {

@@ -1,1 +1,1 @@
-"""Benchmarks of servers over Streamable HTTP, with load from `wrk <https://github.com/wg/wrk>`_."""
+"""Benchmarks of servers over Streamable HTTP, with load that `wrk <https://github.com/wg/wrk>`_ generates."""

@@ -1,4 +1,4 @@
-"""Load from wrk, which posts one request repeatedly on several connections."""
+"""Load from wrk, which sends the same POST request repeatedly on several connections."""
 
 import os
 import shutil
@@ -7,32 +7,32 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.http.server import Post, confined
-from benchmarks.peers import AbsentError
-from benchmarks.session import RefusedError
+from benchmarks.http.server import Post, confine_to
+from benchmarks.peers import UnavailableError
+from benchmarks.session import ServerFailedError
 
 _SCRIPT = Path(__file__).with_name("load.lua")
 
 
 class Load(msgspec.Struct, frozen=True):
     """
-    The results of a load.
+    The results of sending load to a server.
 
     Args:
         requests:
-            Number of requests that were answered.
+            The number of requests that were answered.
 
         seconds:
-            Duration of the load.
+            The duration of the load, in seconds.
 
         median:
-            Median time of a request, in seconds.
+            The median time of a request, in seconds.
 
         slowest:
-            99th percentile of the time of a request, in seconds.
+            The 99th percentile of the time of a request, in seconds.
 
         failed:
-            Number of requests that failed.
+            The number of requests that failed.
     """
 
     requests: int
@@ -47,15 +47,15 @@ def find_wrk() -> str:
     Return the path of wrk.
 
     Raises:
-        AbsentError: If wrk is not installed.
+        UnavailableError: If wrk is not installed.
     """
     if program := shutil.which("wrk"):
         return program
     reason = "it is not installed; Debian's package wrk has it"
-    raise AbsentError(reason)
+    raise UnavailableError(reason)
 
 
-def load(
+def send_load(
     port: int, post: Post, *, seconds: int, connections: int = 32, processors: set[int] | None = None
 ) -> Load:
     """
@@ -69,26 +69,26 @@ def load(
             The request.
 
         seconds:
-            Duration of the load.
+            The duration of the load, in seconds.
 
         connections:
-            Number of concurrent connections.
+            The number of concurrent connections.
 
         processors:
-            The processors for wrk, or None for all.
+            The processors on which wrk can run; None for all.
 
     Raises:
-        AbsentError: If wrk is not installed.
-        RefusedError: If a request fails.
+        UnavailableError: If wrk is not installed.
+        ServerFailedError: If a request fails.
     """
     size = ("-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "20s")
     fields = "\n".join(f"{name}: {value}" for name, value in post.fields.items())
     settings = {"BENCHMARK_BODY": post.body.decode(), "BENCHMARK_FIELDS": fields}
     command = (find_wrk(), *size, "-s", str(_SCRIPT), f"http://127.0.0.1:{port}/mcp")
-    with confined(processors):
+    with confine_to(processors):
         printed = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, check=True)
     results = msgspec.json.decode(printed.stdout.splitlines()[-1], type=Load)
     if results.failed or not results.requests:
-        reason = f"{results.failed:,} requests failed, {results.requests:,} were answered"
-        raise RefusedError(reason)
+        reason = f"{results.failed:,} requests failed, and {results.requests:,} were answered"
+        raise ServerFailedError(reason)
     return results

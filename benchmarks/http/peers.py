@@ -9,12 +9,12 @@ from types import MappingProxyType
 import attrs
 
 from benchmarks import peers
-from benchmarks.peers import OURS, RECIPES, SERVERS, AbsentError, Peer
+from benchmarks.peers import OURS, RECIPES, SERVERS, Peer, UnavailableError
 
 #: Placeholders in a command for the port and the number of workers.
 PORT, WORKERS = "PORT", "WORKERS"
 
-#: Options that make uvicorn do as little work as possible. Lifespan stays on, because frameworks need it.
+#: Options that minimize the work of uvicorn. The lifespan protocol stays on, because frameworks need it.
 _UVICORN = (
     *("--http", "httptools", "--loop", "uvloop", "--interface", "asgi3", "--ws", "none"),
     *("--no-access-log", "--log-level", "error", "--no-proxy-headers", "--no-server-header"),
@@ -28,30 +28,30 @@ class HttpPeer:
 
     Args:
         name:
-            The name on the command line.
+            The name of the server on the command line.
 
         label:
-            The name in tables.
+            The name of the server in tables.
 
         command:
             The command that starts the server, with the placeholders `RECIPES`, `PORT` and `WORKERS`.
 
         workers:
-            Maximum number of workers.
+            The maximum number of workers.
 
-        content:
-            Whether the server answers with prompts; False if it returns constant bytes.
+        has_prompts:
+            Whether the server returns prompts; False if it returns constant bytes.
     """
 
     name: str
     label: str
     command: tuple[str, ...]
     workers: int = 1
-    content: bool = True
+    has_prompts: bool = True
 
     def command_for(self, recipes: Path, port: int, workers: int) -> tuple[str, ...]:
         """
-        Return the command, with values for the placeholders.
+        Return the command, in which values replace the placeholders.
         """
         values = {RECIPES: str(recipes), PORT: str(port), WORKERS: str(workers)}
         return tuple(values.get(part, part) for part in self.command)
@@ -74,7 +74,7 @@ def _application(name: str, server: str) -> Callable[[], HttpPeer]:
     """Return a function that creates the peer for an ASGI application of a Python framework."""
 
     def create_peer() -> HttpPeer:
-        peer: Peer = peers.PEERS[name]()  # raises AbsentError if the package is not installed
+        peer: Peer = peers.PEERS[name]()  # raises UnavailableError if the package is not installed
         return HttpPeer(name, peer.label, uvicorn_command(server, "--factory"), workers=2)
 
     return create_peer
@@ -83,9 +83,9 @@ def _application(name: str, server: str) -> Callable[[], HttpPeer]:
 def _constant() -> HttpPeer:
     if find_spec("uvicorn") is None:
         reason = "uvicorn is not installed: run pip install -e '.[bench]'"
-        raise AbsentError(reason)
+        raise UnavailableError(reason)
     command = uvicorn_command("constant:application", "--lifespan", "off")
-    return HttpPeer("asgi", "raw ASGI", command, workers=2, content=False)
+    return HttpPeer("asgi", "raw ASGI", command, workers=2, has_prompts=False)
 
 
 def _typescript() -> HttpPeer:
@@ -93,7 +93,7 @@ def _typescript() -> HttpPeer:
     return HttpPeer("typescript", peer.label, (*peer.command, PORT))
 
 
-#: Functions that create the peers, by name, in the order of the tables.
+#: The functions that create the peers, keyed by name, in the order of the tables.
 HTTP_PEERS: Mapping[str, Callable[[], HttpPeer]] = MappingProxyType(
     {
         OURS: _promptkit,

@@ -1,4 +1,4 @@
-"""Interleaved rounds over HTTP, which measure the servers in turn, with one worker and with two."""
+"""Interleaved rounds over HTTP, which measure the servers in turn, with one worker and with two workers."""
 
 import os
 from collections import defaultdict
@@ -10,36 +10,36 @@ import attrs
 
 from benchmarks import recipes, rows
 from benchmarks.cases import TYPED
-from benchmarks.http.load import Load, find_wrk, load
+from benchmarks.http.load import Load, find_wrk, send_load
 from benchmarks.http.peers import HttpPeer
 from benchmarks.http.server import HttpServer, Post, free_port
-from benchmarks.peers import OURS, AbsentError
+from benchmarks.peers import OURS, UnavailableError
 from benchmarks.rounds import Figure
 from benchmarks.rows import Row
 from benchmarks.runner import UNSET
-from benchmarks.session import RefusedError
+from benchmarks.session import ServerFailedError
 
 POST = Post(TYPED)
-COUNT = 10  # prompts of each server
+COUNT = 10  # prompts on each server
 
-#: Size of a constant reply if promptkit is not measured, in bytes.
+#: The size of a constant reply if promptkit is not measured, in bytes.
 REPLY_BYTES = 300
 
 
 @attrs.frozen
 class HttpPlan:
     """
-    The amount of measurement in one round.
+    How much to measure in one round.
 
     Args:
         warm_up:
-            Duration of the load before a measurement, in seconds.
+            The duration of the load before a measurement, in seconds.
 
         seconds:
-            Duration of each measured load, in seconds.
+            The duration of each measured load, in seconds.
 
         loads:
-            Number of loads for each server with one worker.
+            The number of measured loads for each server with one worker.
     """
 
     warm_up: int
@@ -51,11 +51,11 @@ FULL = HttpPlan(warm_up=1, seconds=2, loads=2)
 QUICK = HttpPlan(warm_up=1, seconds=1)
 
 
-def cores() -> tuple[set[int] | None, set[int] | None]:
+def choose_processors() -> tuple[set[int] | None, set[int] | None]:
     """
-    Return the processors for a server with one worker, and those for wrk.
+    Return the processors for a server with one worker, and the processors for wrk.
 
-    If there is only one processor, both are None, which means any processor.
+    If this process can use only one processor, both are None, which means that any processor can be used.
     """
     if not hasattr(os, "sched_getaffinity") or len(processors := sorted(os.sched_getaffinity(0))) < 2:
         return None, None
@@ -69,19 +69,19 @@ class HttpRounds:
 
     Args:
         plan:
-            The amount of measurement.
+            How much to measure.
 
         folder:
-            The folder of the image and the folders of recipes.
+            The folder that contains the image and the folders of recipes.
 
         peers:
             The servers to measure.
 
         report_progress:
-            Called with a description of the current measurement.
+            A function that is called with a description of the current measurement.
 
         notes:
-            The reason for each skipped measurement, by server and measurement.
+            The reason for each skipped measurement, keyed by server and measurement.
     """
 
     plan: HttpPlan
@@ -100,7 +100,7 @@ class HttpRounds:
             return {}
         try:
             find_wrk()
-        except AbsentError as error:
+        except UnavailableError as error:
             self.notes["wrk", "everything over HTTP"] = str(error)
             return {}
         peers = [peer for peer in self.peers if self._answers_correctly(peer)]
@@ -120,11 +120,11 @@ class HttpRounds:
         self.report_progress(f"{peer.label}: checking its replies over HTTP")
         try:
             with self._start(peer, 1, free_port()) as server:
-                if peer.content:
+                if peer.has_prompts:
                     server.check(POST)
                 if peer.name == OURS:
                     self._size = len(server.reply)
-        except RefusedError as error:
+        except ServerFailedError as error:
             self.notes[peer.name, "HTTP"] = str(error)
             return False
         return True
@@ -137,11 +137,11 @@ class HttpRounds:
             "BENCHMARK_BYTES": str(self._size),
         }
         command = peer.command_for(recipes.folder(self.folder, COUNT), port, workers)
-        processors = cores()[0] if workers == 1 else None
+        processors = choose_processors()[0] if workers == 1 else None
         return HttpServer(command, {**shell, **settings}, port, POST, processors)
 
     def _measure_with_one_worker(self, peers: Sequence[HttpPeer]) -> None:
-        """Measure all servers with one worker in turn, so that a slow minute affects all of them."""
+        """Measure the servers with one worker in turn, so that a slow period affects all of them."""
         with ExitStack() as running:
             servers = {peer: running.enter_context(self._start(peer, 1, free_port())) for peer in peers}
             for peer, server in servers.items():
@@ -153,9 +153,9 @@ class HttpRounds:
     def _measure_with_two_workers(self, peer: HttpPeer) -> Iterator[tuple[Row, float]]:
         """Yield the figures of a server with two workers."""
         with self._start(peer, 2, free_port()) as server:
-            load(server.port, POST, seconds=self.plan.warm_up, processors=None)
+            send_load(server.port, POST, seconds=self.plan.warm_up, processors=None)
             before = server.processor_time()
-            results = load(server.port, POST, seconds=self.plan.seconds, processors=None)
+            results = send_load(server.port, POST, seconds=self.plan.seconds, processors=None)
             yield from _figures(results, server.processor_time() - before, 2)
             yield rows.http_memory(2), server.memory()
 
@@ -164,24 +164,26 @@ class HttpRounds:
         try:
             for row, value in figures:
                 self._values[row].setdefault(peer.name, []).append(value)
-        except RefusedError as error:
+        except ServerFailedError as error:
             self.notes[peer.name, f"HTTP with {workers} workers"] = str(error)
 
 
 def _measure_first(server: HttpServer, plan: HttpPlan) -> Iterator[tuple[Row, float]]:
     """
-    Yield the start time of a server with one worker, and the median time of a request over one connection.
+    Yield the start time of a server with one worker, and the median time of a request on one connection.
     """
     yield rows.HTTP_OPENING, server.opened
-    load(server.port, POST, seconds=plan.warm_up, processors=cores()[1])
-    single = load(server.port, POST, seconds=plan.warm_up, connections=1, processors=cores()[1])
+    send_load(server.port, POST, seconds=plan.warm_up, processors=choose_processors()[1])
+    single = send_load(
+        server.port, POST, seconds=plan.warm_up, connections=1, processors=choose_processors()[1]
+    )
     yield rows.HTTP_ALONE, single.median
 
 
 def _measure_load(server: HttpServer, plan: HttpPlan) -> Iterator[tuple[Row, float]]:
     """Yield the figures of a server with one worker under one load."""
     before = server.processor_time()
-    results = load(server.port, POST, seconds=plan.seconds, processors=cores()[1])
+    results = send_load(server.port, POST, seconds=plan.seconds, processors=choose_processors()[1])
     yield from _figures(results, server.processor_time() - before, 1)
     yield rows.http_memory(1), server.memory()
 

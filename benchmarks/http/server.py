@@ -1,4 +1,4 @@
-"""A server over HTTP, and measurements of its processor time and its memory."""
+"""A server over HTTP whose processor time and memory can be measured."""
 
 import http.client
 import os
@@ -14,7 +14,7 @@ import attrs
 import msgspec
 
 from benchmarks.cases import Case
-from benchmarks.session import RefusedError
+from benchmarks.session import ServerFailedError
 from benchmarks.wire import MODERN, PREFIX, read_reply
 
 TIMEOUT_S = 60.0
@@ -65,9 +65,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def confined(processors: set[int] | None) -> Iterator[None]:
+def confine_to(processors: set[int] | None) -> Iterator[None]:
     """
-    Run processes that are started in the block on *processors* only, or on any if *processors* is None.
+    Run processes that are started in the block only on *processors*; None means any processor.
     """
     if processors is None:
         yield
@@ -98,7 +98,7 @@ class HttpServer:
             The first request.
 
         processors:
-            The processors for the server, or None for all.
+            The processors on which the server can run; None for all.
 
     Attributes:
         port:
@@ -111,7 +111,7 @@ class HttpServer:
             The time from the start to the first reply, in seconds.
 
     Raises:
-        RefusedError: If the status is not 200, or there is no reply.
+        ServerFailedError: If the status is not 200, or there is no reply.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class HttpServer:
     ) -> None:
         self.port = port
         started = time.perf_counter()
-        with confined(processors):
+        with confine_to(processors):
             self._process = subprocess.Popen(
                 command,
                 env=environment,
@@ -147,20 +147,20 @@ class HttpServer:
         self.close()
 
     def _await(self, until: float) -> None:
-        """Wait until the server accepts connections. Raises RefusedError if this takes too long."""
+        """Wait until the server accepts connections. Raises ServerFailedError if this takes too long."""
         while time.perf_counter() < until and self._process.poll() is None:
             with suppress(ConnectionError), socket.create_connection(("127.0.0.1", self.port)):
                 return
             time.sleep(POLL_S)
-        reason = f"it ended with {self._process.poll()}, or does not listen"
-        raise RefusedError(reason)
+        reason = f"it exited with code {self._process.poll()}, or it does not accept connections"
+        raise ServerFailedError(reason)
 
     def ask(self, post: Post) -> bytes:
         """
         Send one request on a new connection, and return the body of the reply.
 
         Raises:
-            RefusedError: If the status is not 200, or there is no reply.
+            ServerFailedError: If the status is not 200, or there is no reply.
         """
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_S)
         try:
@@ -168,13 +168,13 @@ class HttpServer:
             response = connection.getresponse()
             body = response.read()
         except (OSError, http.client.HTTPException) as error:
-            reason = f"no reply came: {error!r}"
-            raise RefusedError(reason) from None
+            reason = f"it did not reply: {error!r}"
+            raise ServerFailedError(reason) from None
         finally:
             connection.close()
         if response.status != http.client.OK:
             reason = f"it answered with {response.status}: {body[:200].decode(errors='replace')}"
-            raise RefusedError(reason)
+            raise ServerFailedError(reason)
         return body
 
     def check(self, post: Post) -> None:
@@ -182,8 +182,7 @@ class HttpServer:
         Send one request, and check the content of the reply.
 
         Raises:
-            RefusedError:
-                If there is no reply, or its status or content is not as expected.
+            ServerFailedError: If there is no reply, or its status or content is not as expected.
         """
         body = self.ask(post)
         try:
@@ -191,8 +190,8 @@ class HttpServer:
         except msgspec.MsgspecError:
             is_correct = False
         if not is_correct:
-            reason = "its reply has other content"
-            raise RefusedError(reason)
+            reason = "its reply has unexpected content"
+            raise ServerFailedError(reason)
 
     def processor_time(self) -> float:
         """

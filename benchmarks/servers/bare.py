@@ -1,7 +1,7 @@
 """
-A baseline, a loop that reads requests and writes the same replies as the other servers.
+A baseline: a loop that reads requests and writes the same replies as the other servers.
 
-It does not validate input or report errors, and converts arguments only as far as a prompt needs them.
+It does not validate input or report errors, and it converts only the arguments for which a prompt needs this.
 """
 
 import os
@@ -58,7 +58,8 @@ def turns(error: str) -> list[dict[str, Any]]:
     ]
 
 
-#: The description, the arguments (the first is required) and the renderer of each prompt, by name.
+#: The description, the arguments and the renderer of each prompt, keyed by name. The first argument is
+#: required.
 PROMPTS: dict[str, tuple[str, tuple[str, ...], Callable[..., list[dict[str, Any]]]]] = {
     "plain": ("Review a piece of code.", ("code",), lambda code: [text(f"Review this code.\n\n{code}")]),
     "typed": ("Review code in a language.", ("code", "language", "depth"), review),
@@ -75,7 +76,7 @@ LIST = {
         {
             "name": name,
             "description": description,
-            "arguments": [{"name": each, "required": each == arguments[0]} for each in arguments],
+            "arguments": [{"name": argument, "required": argument == arguments[0]} for argument in arguments],
         }
         for name, (description, arguments, _) in PROMPTS.items()
     ]

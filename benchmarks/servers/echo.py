@@ -1,4 +1,4 @@
-"""The lower baseline, which returns each request unchanged, or a result of the size in the request."""
+"""The lower baseline, which returns each request unchanged, or a result of the requested size."""
 
 import os
 import re

@@ -1,8 +1,8 @@
 """
 Batches: one prompt rendered for every row of a table.
 
-`Renderer` renders on existing data engines, and ``promptkit batch`` writes files for the batch APIs of
-vendors. promptkit imports neither pyarrow nor an engine.
+`Renderer` renders the rows inside an existing data engine, and ``promptkit batch`` writes request files for
+vendors' batch APIs. Importing this package imports neither pyarrow nor a data engine.
 """
 
 from promptkit.batch.columns import ColumnError, RowError

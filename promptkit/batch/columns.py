@@ -13,14 +13,14 @@ from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, Promptk
 from promptkit.errors.suggestions import is_misspelt
 from promptkit.types.unstructuring import json_of
 
-#: Types whose values are sent unchanged, and types whose items might not be valid JSON.
+#: Types whose values are sent unchanged, and types whose items might not be JSON-compatible.
 _SCALARS: Final = frozenset({str, int, float, bool})
 _CONTAINERS: Final = frozenset({list, dict})
 
-#: The maximum number of names in an error message.
+#: The maximum number of names that an error message lists.
 MAX_LISTED: Final = 20
 
-#: The maximum length of a key in a report; no vendor accepts longer identifiers.
+#: The length to which keys are truncated in reports. No vendor accepts longer identifiers.
 _MAX_KEY: Final = 512
 
 
@@ -30,17 +30,17 @@ class ColumnError(PromptkitError, ValueError):
 
     Args:
         message:
-            The problem, and how to fix it.
+            A description of the problem, and how to fix it.
     """
 
 
 class RowError(PromptkitError, ValueError):
     """
-    A row is invalid.
+    A row is invalid or cannot be rendered.
 
     Args:
         errors:
-            One error per invalid value. An error about the row as a whole has an empty argument name.
+            One error for each invalid value. An error about the row as a whole has an empty argument name.
     """
 
     def __init__(self, errors: tuple[InvalidArgument, ...]) -> None:
@@ -55,9 +55,9 @@ class RowError(PromptkitError, ValueError):
     @property
     def reasons(self) -> list[tuple[str | None, str]]:
         """
-        The argument and the message of each error, as text that UTF-8 can encode.
+        The argument name and the message of each error, as text that can be encoded as UTF-8.
 
-        The argument is None for an error about the row as a whole.
+        The argument name is None for an error about the row as a whole.
         """
         messages = [
             (error.argument or None, str(error) if error.argument else error.reason) for error in self.errors
@@ -68,11 +68,11 @@ class RowError(PromptkitError, ValueError):
         return "; ".join(text for _, text in self.reasons)
 
 
-def list_names(names: Sequence[str], count: int | None = None) -> str:
+def format_names(names: Sequence[str], count: int | None = None) -> str:
     """
-    Format names for an error message: the first few, and the number of the remaining ones.
+    Format names for an error message: the first few names, and the number of remaining ones.
 
-    *count* is the total number of names, if *names* does not contain all of them.
+    *count* is the total number of names; None if *names* contains all of them.
     """
     text, rest = ", ".join(map(repr, names[:MAX_LISTED])), (count or len(names)) - MAX_LISTED
     return f"{text}, and {rest:,} more" if rest > 0 else text
@@ -80,41 +80,45 @@ def list_names(names: Sequence[str], count: int | None = None) -> str:
 
 def check_key(key: str | None, columns: Sequence[str]) -> None:
     """
-    Check that a table has the key column, if one is given.
+    Check that a table has the key column, unless *key* is None.
 
     Raises:
-        ColumnError: If the column does not exist; the message lists the columns.
+        ColumnError: If the column does not exist. The message lists the existing columns.
     """
     if key is not None and key not in columns:
-        msg = f"the key column {key!r} does not exist; the columns are {list_names(columns)}"
+        msg = f"the key column {key!r} does not exist; the columns are {format_names(columns)}"
         raise ColumnError(msg)
 
 
 def key_text(value: Any) -> str | None:
-    """Return the key of a row as text that UTF-8 can encode, truncated if it is long; None without a key."""
+    """
+    Convert a row's key to text that can be encoded as UTF-8, truncated if it is long.
+
+    Return None if the row has no key, or if the key cannot be converted to text.
+    """
     try:
         return None if value is None else str(value)[:_MAX_KEY].encode(errors="backslashreplace").decode()
-    except (ValueError, RecursionError):  # a number with too many digits, or a list that is nested too deeply
+    except (ValueError, RecursionError):  # an int with too many digits, or a list that is nested too deeply
         return None
 
 
 @attrs.frozen
 class Columns:
     """
-    The column of each parameter, and the values that are the same for every row.
+    The column for each of a prompt's arguments, and the values that are the same for every row.
 
     Args:
         arguments:
             The prompt's arguments.
 
         pairs:
-            The columns, each with its argument.
+            Pairs of a column name and the argument whose values it contains.
 
         fixed:
-            Values for all rows, by parameter.
+            The values that are the same for every row, keyed by argument name.
 
         key:
-            The column that identifies rows, if any.
+            The name of the column that identifies rows; None if there is no such column.
     """
 
     arguments: Arguments
@@ -131,23 +135,25 @@ class Columns:
         key: str | None = None,
     ) -> Self:
         """
-        Match columns to parameters by name, unless a column is renamed.
+        Match columns to arguments by name, except for columns in *renamed*.
 
         Args:
             arguments:
                 The prompt's arguments.
 
             renamed:
-                Parameters by column, for columns whose names differ.
+                The argument names for columns with different names, keyed by column name.
 
             fixed:
-                Values by parameter, as a client sends them.
+                The values that are the same for every row, keyed by argument name, in the form that clients
+                send.
 
             key:
-                The column that identifies rows, if any.
+                The name of the column that identifies rows; None if there is no such column.
 
         Raises:
-            ColumnError: If a parameter does not exist, has two columns, or has both a column and a value.
+            ColumnError: If an argument does not exist, has two columns, or has both a column and a fixed
+                value.
 
             ArgumentsError: If a fixed value is invalid.
         """
@@ -161,8 +167,8 @@ class Columns:
         columns: dict[str, str] = {}
         for column, name in renamed.items():
             if name in columns or name in fixed:
-                other = repr(columns[name]) if name in columns else "a value for all rows"
-                msg = f"argument {name!r} has both {other} and column {column!r}: remove one"
+                other = f"column {columns[name]!r}" if name in columns else "a value for all rows"
+                msg = f"argument {name!r} has both {other} and column {column!r}: remove one of them"
                 raise ColumnError(msg)
             columns[name] = column
         unfixed = (argument for argument in arguments.ordered if argument.name not in fixed)
@@ -185,15 +191,15 @@ class Columns:
 
     def check(self, columns: Iterable[str]) -> None:
         """
-        Check that a table has all required columns, and no columns that are probably misspelt.
+        Check that a table has all required columns, and that no column name is probably misspelt.
 
         Args:
             columns:
-                The table's columns.
+                The names of the table's columns.
 
         Raises:
-            ColumnError: If the key column or a required column is missing, or a column is probably misspelt.
-                If columns are missing, the message lists the existing ones.
+            ColumnError: If the key column or a required column is missing, or if a column name is probably
+                misspelt. If columns are missing, the message lists the existing ones.
         """
         available = list(columns)
         check_key(self.key, available)
@@ -202,39 +208,39 @@ class Columns:
         missing = [column for column, argument in absent if argument.required or column != argument.name]
         if missing:
             msg = (
-                f"the table has no column {', '.join(map(repr, missing))} for prompt "
-                f"{self.arguments.owner!r}; "
-                f"its columns are {list_names(available)}: map one of them to the argument"
+                f"prompt {self.arguments.owner!r} takes {', '.join(map(repr, missing))} from the table, "
+                f"but the table's columns are {format_names(available)}: map one of them to the missing "
+                f"argument"
             )
             raise ColumnError(msg)
         for expected, _ in absent:
             for column in unused:
                 if is_misspelt(str(column).strip(), expected):
                     msg = (
-                        f"there is no column {expected!r}, but there is {column!r}: rename or map it, "
-                        f"or set a value for all rows"
+                        f"the table has no column {expected!r}, but a similar column {column!r}: rename that "
+                        f"column, map it to the argument, or set a value for all rows"
                     )
                     raise ColumnError(msg)
 
     def find_unused(self, columns: Iterable[str]) -> list[str]:
-        """Return the columns that are neither arguments nor the key."""
+        """Return the columns that contain neither the values of an argument nor the key."""
         used = {self.key, *(column for column, _ in self.pairs)}
         return [column for column in columns if column not in used]
 
     def extract_arguments(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """
-        Return the arguments of a row as two mappings.
+        Return a row's arguments as two mappings, keyed by argument name.
 
-        The first has values as a client sends them, including the values for all rows. The second has values
-        that already have their parameter's type. If the row contains None for an argument, the argument is
-        missing.
+        The first contains values in the form that clients send, including the values that are the same for
+        every row. The second contains values that already have the argument's type. If the row contains None
+        for an argument, both mappings omit the argument.
 
         Args:
             row:
-                Values by column.
+                The row's values, keyed by column name.
 
         Raises:
-            RowError: If a value has an unsupported type.
+            RowError: If a value's type is not supported.
         """
         sent, typed = dict(self.fixed), {}
         for column, argument in self.pairs:
@@ -252,21 +258,22 @@ class Columns:
 
 def _convert_to_type(value: Any, annotation: Any) -> Any:
     """
-    Convert a value to a type; return None if that fails.
+    Convert *value* to the annotated type, or return None if that is not possible.
 
-    A naive datetime at midnight is converted as a date. Any other naive datetime is sent as text instead.
+    A naive datetime at midnight is converted as a date. For any other naive datetime, the result is None, so
+    that the caller sends the datetime as text.
     """
     with suppress(msgspec.ValidationError, TypeError, ValueError):
         if not (isinstance(value, datetime) and value.tzinfo is None):
             return msgspec.convert(value, annotation)
-        if value.time() == time():  # some tables lack a date type
+        if value.time() == time():  # some data engines have no date type
             return msgspec.convert(value.date(), annotation)
     return None
 
 
 def _convert_to_json(value: Any, name: str) -> Any:
     with suppress(TypeError, ValueError):
-        if not isinstance(value, bytes):  # base64 would be treated as text
+        if not isinstance(value, bytes):  # bytes would become base64, which would count as text
             return json_of(value.tolist() if hasattr(value, "tolist") else value)
-    reason = f"has the unsupported type {type(value).__name__}: use text or JSON"
+    reason = f"has the unsupported type {type(value).__name__}: convert it to text or JSON"
     raise RowError((InvalidArgument(name, reason),))

@@ -1,4 +1,4 @@
-"""Tables of data engines: reading their rows, and adding columns."""
+"""Reading rows from the tables of data engines, and adding columns to those tables."""
 
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-#: The name of the column that contains messages. All other added columns contain text.
+#: The name of the added column that contains messages. All other added columns contain text.
 MESSAGES: Final = "messages"
 
 _Rows: TypeAlias = Sequence[Mapping[str, Any]]
@@ -14,22 +14,22 @@ _Columns: TypeAlias = Mapping[str, list[Any]]
 
 
 class _TableKind(Struct, frozen=True):
-    """Functions for one kind of table."""
+    """The functions for one kind of table."""
 
-    #: Returns the names of the columns.
+    #: Returns the column names of a table.
     names: Callable[[Any], list[str]]
-    #: Returns the rows, restricted to some columns.
+    #: Returns the rows of a table, restricted to the given columns.
     rows: Callable[[Any, list[str]], _Rows]
-    #: Returns the table with columns added or replaced.
+    #: Returns a table to which the given columns were added, replacing columns with the same names.
     with_columns: Callable[[Any, _Columns], Any]
 
 
 def to_supported_table(table: Any) -> Any:
     """
-    Return *table* if its kind is supported; otherwise convert it to a pyarrow Table from its Arrow stream.
+    Return *table* if its kind is supported; otherwise, build a pyarrow Table from its Arrow stream.
 
     Raises:
-        TypeError: If *table* is not a table.
+        TypeError: If *table* is neither a supported table nor an object with an Arrow stream.
 
     See Also:
         https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html
@@ -43,41 +43,49 @@ def to_supported_table(table: Any) -> Any:
     if isinstance(table, Sequence) and not isinstance(table, str | bytes):
         return table
     msg = (
-        f"a {type(table).__name__} is not a table: pass a pyarrow Table, a Polars or pandas "
+        f"an object of type {type(table).__name__} is not a table: pass a pyarrow Table, a Polars or pandas "
         f"DataFrame, or a list of mappings"
     )
     raise TypeError(msg)
 
 
 def columns_of(table: Any) -> list[str] | None:
-    """Return the column names of a supported table; None for a list, where each row has its own columns."""
+    """
+    Return the column names of a supported table.
+
+    Return None for a list of mappings, in which each row has its own columns.
+    """
     kind = _kind_of(table)
     return None if kind is None else kind.names(table)
 
 
 def rows_of(table: Any, columns: Collection[str]) -> _Rows:
-    """Return the rows of a supported table, with only *columns*. The rows of a list keep all columns."""
+    """
+    Return the rows of a supported table, restricted to *columns*.
+
+    A list of mappings is returned unchanged, with all columns.
+    """
     kind = _kind_of(table)
     if kind is None:
         return table  # type: ignore[no-any-return]  # a list of mappings
     requested = frozenset(columns)
     names = [name for name in kind.names(table) if name in requested]
-    return kind.rows(table, names) if names else [{}] * len(table)  # some tables without columns have no rows
+    return kind.rows(table, names) if names else [{}] * len(table)  # some tables need a column to have rows
 
 
 def with_columns(table: Any, columns: _Columns) -> Any:
-    """Return a supported table with columns added or replaced."""
+    """Add *columns* to a supported table, replacing columns with the same names, and return the result."""
     kind = _kind_of(table)
-    return _add_list_columns(table, columns) if kind is None else kind.with_columns(table, columns)
+    return _add_columns_to_mappings(table, columns) if kind is None else kind.with_columns(table, columns)
 
 
 def _kind_of(table: Any) -> _TableKind | None:
-    """Return the kind of a table; None for a list."""
+    """Return the kind of a table; None for a list of mappings."""
     names = ((cls.__module__.partition(".")[0], cls.__name__) for cls in type(table).__mro__)
     return next((_KINDS[name] for name in names if name in _KINDS), None)
 
 
-def _add_list_columns(rows: Any, columns: _Columns) -> list[dict[str, Any]]:
+def _add_columns_to_mappings(rows: Any, columns: _Columns) -> list[dict[str, Any]]:
     added = zip(*columns.values(), strict=True)
     return [
         {**row, **dict(zip(columns, values, strict=True))} for row, values in zip(rows, added, strict=True)
@@ -87,18 +95,19 @@ def _add_list_columns(rows: Any, columns: _Columns) -> list[dict[str, Any]]:
 def _arrow_rows(table: Any, names: list[str]) -> _Rows:
     arrow = sys.modules["pyarrow"]
     selected = table.select(names)
-    fields = [field.with_type(_microseconds(arrow, field.type)) for field in selected.schema]
-    # Python does not support nanoseconds, so they are truncated.
+    fields = [field.with_type(_reduce_to_microseconds(arrow, field.type)) for field in selected.schema]
+    # Python's types have no nanoseconds, so they are truncated.
     selected = selected.cast(arrow.schema(fields), safe=False)
     return selected.to_pylist(maps_as_pydicts="strict")  # type: ignore[no-any-return]  # a list of mappings
 
 
-def _microseconds(arrow: Any, kind: Any) -> Any:
-    if getattr(kind, "unit", None) != "ns":
-        return kind
-    if arrow.types.is_timestamp(kind):
-        return arrow.timestamp("us", kind.tz)
-    return arrow.duration("us") if arrow.types.is_duration(kind) else arrow.time64("us")
+def _reduce_to_microseconds(arrow: Any, data_type: Any) -> Any:
+    """Return the Arrow type with microseconds in place of nanoseconds; return any other type unchanged."""
+    if getattr(data_type, "unit", None) != "ns":
+        return data_type
+    if arrow.types.is_timestamp(data_type):
+        return arrow.timestamp("us", data_type.tz)
+    return arrow.duration("us") if arrow.types.is_duration(data_type) else arrow.time64("us")
 
 
 def _add_arrow_columns(table: Any, columns: _Columns) -> Any:
@@ -113,7 +122,7 @@ def _add_arrow_columns(table: Any, columns: _Columns) -> Any:
 
 
 def prepend_text_column(batch: Any, name: str, values: list[str | None]) -> Any:
-    """Return a record batch of Arrow with a column of text before the others."""
+    """Return an Arrow record batch with a text column inserted before the existing columns."""
     arrow = sys.modules["pyarrow"]
     columns = [arrow.array(values, arrow.string()), *batch.columns]
     return arrow.RecordBatch.from_arrays(columns, [name, *batch.schema.names])
@@ -146,7 +155,11 @@ def _pandas_rows(frame: Any, names: list[str]) -> _Rows:
 
 
 def _python_values(column: Any) -> list[Any]:
-    """Return a pandas column's values: None for missing ones, and Python's own datetimes and timedeltas."""
+    """
+    Return the values of a pandas column as Python objects.
+
+    Missing values become None, and pandas' timestamps and timedeltas become those of the standard library.
+    """
     values: list[Any] = column.astype(object).where(column.notna(), None).tolist()
     if column.dtype.kind == "M":
         return [None if value is None else value.to_pydatetime(warn=False) for value in values]
@@ -165,7 +178,7 @@ def _add_pandas_columns(frame: Any, columns: _Columns) -> Any:
 _ARROW: Final = _TableKind(lambda table: table.schema.names, _arrow_rows, _add_arrow_columns)
 _POLARS: Final = _TableKind(_polars_names, _polars_rows, _add_polars_columns)
 
-#: The kinds of tables, by the package and name of the class or of a base class.
+#: The supported kinds of tables, keyed by the package and name of the class, or of one of its base classes.
 _KINDS: Final[dict[tuple[str, str], _TableKind]] = {
     ("pyarrow", "Table"): _ARROW,
     ("pyarrow", "RecordBatch"): _ARROW,

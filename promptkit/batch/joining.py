@@ -1,4 +1,4 @@
-"""The results of a batch, in any order, joined with its rows."""
+"""Joining the results of a batch, which can be in any order, with the rows of its table."""
 
 import sqlite3
 from codecs import BOM_UTF8
@@ -12,7 +12,7 @@ import msgspec
 
 from promptkit.batch.columns import check_key, key_text
 from promptkit.batch.shards import REJECTED
-from promptkit.batch.tables import RowsError, Table, explain_read_errors, row_of
+from promptkit.batch.tables import RowsError, Table, explain_read_errors, parse_row
 from promptkit.batch.vendor_formats import row_number_of
 from promptkit.batch.workers import Rejection
 from promptkit.files.folder import Folder
@@ -21,42 +21,43 @@ from promptkit.files.reading import open_regular_file
 #: The suffixes of result files in a folder. Bedrock appends .out to the name of the request file.
 _SUFFIXES: Final = (".jsonl", ".jsonl.out")
 
-#: Fields that can contain the identifier of a result.
+#: The fields that can contain the identifier of a result.
 _IDENTIFIERS: Final = ("custom_id", "key", "recordId")
 
-#: Fields that wrap the answer, from the outside in.
+#: The fields that can wrap an answer, from the outermost to the innermost.
 _WRAPPERS: Final = ("result", "response", "body", "message", "modelOutput")
 
-#: The maximum size of a line of results, in bytes. Some vendors repeat the request next to its answer.
+#: The maximum size of a line in a result file, in bytes. Some vendors repeat the request next to its answer.
 _MAX_LINE: Final = 64 * 1024 * 1024
 
-#: The stop reasons of complete answers, in lowercase.
+#: The stop reasons that indicate a complete answer, in lowercase.
 _COMPLETE: Final = frozenset({"stop", "end_turn", "stop_sequence", "completed", "eos", "eos_token"})
 
-_TABLES: Final = """
+_CREATE_TABLES: Final = """
 CREATE TABLE results (key TEXT PRIMARY KEY, answer TEXT, error TEXT, used INTEGER DEFAULT 0) WITHOUT ROWID;
 CREATE TABLE rejected (line TEXT, key TEXT, reason TEXT);
 CREATE INDEX lines ON rejected (line);
 """
 
-#: Adds a result. Of several results with the same key, the first with an answer counts.
-_ADD: Final = """
+#: Inserts a result. If several results have the same key, the first one with an answer is kept.
+_INSERT_RESULT: Final = """
 INSERT INTO results (key, answer, error) VALUES (?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET answer = excluded.answer, error = excluded.error WHERE error IS NOT NULL
 """
 
-_REASONS: Final = """
+#: Selects the reasons why the row with a given line and key was rejected.
+_SELECT_REASONS: Final = """
 SELECT reason FROM rejected WHERE line = ?1 AND (key IS NULL OR ?2 IS NULL OR key = ?2) ORDER BY rowid
 """
 
 
 class Results:
     """
-    The results of a batch by key, and its rejected rows.
+    The results of a batch, and the reasons why rows were rejected.
 
     Args:
         database:
-            A temporary database with the results and the rejected rows.
+            A temporary database that contains the results and the rejected rows.
     """
 
     def __init__(self, database: sqlite3.Connection) -> None:
@@ -64,9 +65,10 @@ class Results:
 
     def take(self, key: Any) -> tuple[str | None, str | None] | None:
         """
-        Return the answer and the error of a row's result; None if there is no result.
+        Return the answer and the error of the result for a row; None if there is no result.
 
-        A result can be taken once. For a later row with the same key, return an error.
+        *key* is the row's key or number. Each result can be taken only once: for a later row with the same
+        key, return an error instead of the answer.
         """
         query = "SELECT answer, error, used FROM results WHERE key = ?"
         result = self._database.execute(query, (str(key),)).fetchone()
@@ -78,13 +80,13 @@ class Results:
         self._database.execute("UPDATE results SET used = 1 WHERE key = ?", (str(key),))
         return answer, error
 
-    def rejection(self, line: int, key: str | None) -> str | None:
-        """Return the reason why a row was rejected; None if it was not rejected."""
-        reasons = [reason for (reason,) in self._database.execute(_REASONS, (str(line), key))]
-        return f"the batch has rejected it: {'; '.join(reasons)}" if reasons else None
+    def explain_rejection(self, line: int, key: str | None) -> str | None:
+        """Return an error message with the reasons why a row was rejected; None if it was not rejected."""
+        reasons = [reason for (reason,) in self._database.execute(_SELECT_REASONS, (str(line), key))]
+        return f"the batch rejected the row: {'; '.join(reasons)}" if reasons else None
 
     def find_unused(self, limit: int) -> tuple[int, list[str]]:
-        """Return the number of results that no row has taken, and at most *limit* of their keys."""
+        """Return the number of results that were not taken for any row, and at most *limit* of their keys."""
         (count,) = self._database.execute("SELECT count(*) FROM results WHERE NOT used").fetchone()
         keys = self._database.execute("SELECT key FROM results WHERE NOT used LIMIT ?", (limit,))
         return count, [key for (key,) in keys]
@@ -93,26 +95,26 @@ class Results:
 @contextmanager
 def open_results(results: Path, batch: Folder, *, by_number: bool) -> Iterator[Results]:
     """
-    Read the results of a batch into a temporary database, and yield them.
+    Read the results of a batch into a temporary database, and yield them as `Results`.
 
     Args:
         results:
-            The file of a vendor's results, or a folder of such files.
+            A file of results from a vendor, or a folder of such files.
 
         batch:
-            The folder of the batch, whose rejected rows are read as well.
+            The folder of the batch, from which the rejected rows are read.
 
         by_number:
-            Whether rows are identified by their numbers instead of a column.
+            Whether rows are identified by their numbers instead of by a column.
 
     Raises:
-        RowsError: If a line is invalid, or there are no results.
+        RowsError: If a file cannot be read, a line is invalid, or a folder contains no result files.
 
-        sqlite3.Error: If the results cannot be stored on disk.
+        sqlite3.Error: If the results cannot be stored in the database.
     """
     with closing(sqlite3.connect("")) as database:
-        database.executescript(_TABLES)
-        database.executemany(_ADD, _read_results(results, by_number=by_number))
+        database.executescript(_CREATE_TABLES)
+        database.executemany(_INSERT_RESULT, _read_results(results, by_number=by_number))
         database.executemany("INSERT INTO rejected VALUES (?, ?, ?)", _read_rejected(batch))
         yield Results(database)
 
@@ -131,15 +133,16 @@ def join_results(
             The results of the batch.
 
         key:
-            The column that identifies rows; None if rows are identified by their numbers.
+            The name of the column that identifies rows; None if rows are identified by their numbers.
 
         parse:
-            Parses an answer, or raises `AnswerError`; None to return answers as text.
+            A function that parses an answer, or raises `AnswerError`; None if answers are only text.
 
     Returns:
-        For each row, its line number as ``line``, its values as ``row``, its ``answer`` as text, and its
-        ``error``; with *parse*, also the ``parsed`` answer. Missing results, and incomplete or invalid
-        answers, are errors. If a row has several results, a result with an answer is used.
+        For each row, a dictionary of its line number (``line``), its values (``row``), the text of its answer
+        (``answer``) and its error (``error``). With *parse*, the dictionary also contains the parsed answer
+        (``parsed``). If a row has no result, or its answer is incomplete or invalid, ``error`` describes the
+        problem. If a row has several results, the first one with an answer is used.
 
     Raises:
         ColumnError: If the key column does not exist.
@@ -152,13 +155,13 @@ def join_results(
         for number, line, raw in chunk.iterate_rows():
             row, answer, parsed, error = None, None, None, None
             try:
-                row = row_of(raw, table.read)
+                row = parse_row(raw, table.parse)
                 if key is None:
-                    answer, error = results.take(number) or (None, results.rejection(line, None))
+                    answer, error = results.take(number) or (None, results.explain_rejection(line, None))
                 elif row.get(key) in (None, ""):
                     error = "the row has no key"
                 # A rejected row can have the same key as a valid row.
-                elif (error := results.rejection(line, key_text(row[key]))) is None:
+                elif (error := results.explain_rejection(line, key_text(row[key]))) is None:
                     answer, error = results.take(row[key]) or (None, None)
                 if answer is None and error is None:
                     error = "the row has no result"
@@ -174,7 +177,7 @@ def join_results(
 
 
 def _read_rejected(batch: Folder) -> Iterator[tuple[str, str | None, str]]:
-    """Yield the line, the key and the reason of each row that the batch has rejected."""
+    """Yield the line, the key and the reason for each error in a rejected row of the batch."""
     path = f"{batch.path.name}/{REJECTED}"
     with explain_read_errors(path, OSError), ExitStack() as stack:
         try:
@@ -186,7 +189,7 @@ def _read_rejected(batch: Folder) -> Iterator[tuple[str, str | None, str]]:
                 rejected = msgspec.json.decode(line, type=Rejection)
                 number = str(rejected.line)
             except (ValueError, RecursionError):
-                msg = f"{path!r} has no rejected row at byte {position:,}: name the batch with -o"
+                msg = f"{path!r} has no rejected row at byte {position:,}: specify the batch's folder with -o"
                 raise RowsError(msg) from None
             yield number, rejected.key, rejected.reason
 
@@ -200,29 +203,29 @@ def _read_results(results: Path, *, by_number: bool) -> Iterator[tuple[str, str 
                 try:
                     answer, error = answer_of(result)
                 except RecursionError as too_deep:
-                    answer, error = None, f"the result cannot be read: {too_deep}"
-                yield _row_number(identifier, name) if by_number else identifier, answer, error
+                    answer, error = None, f"the result cannot be parsed: {too_deep}"
+                yield _require_row_number(identifier, name) if by_number else identifier, answer, error
 
 
 def _find_files(results: Path) -> dict[str, Callable[[], BinaryIO]]:
-    """Return functions that open the result files, by path."""
+    """Return a function that opens each result file, keyed by the file's path."""
     with explain_read_errors(str(results), OSError):
         if not results.is_dir():
             return {str(results): partial(open_regular_file, results)}
         folder = Folder.named(results)
         names = [name for name, _ in folder.entries() if name.endswith(_SUFFIXES) and name != REJECTED]
     if not names:
-        msg = f"{str(results)!r} has no results: no file in it ends with {' or '.join(_SUFFIXES)}"
+        msg = f"{str(results)!r} contains no files of results, whose names end with {' or '.join(_SUFFIXES)}"
         raise RowsError(msg)
     return {str(results / name): partial(folder.open_for_reading, name) for name in names}
 
 
 def _read_lines(file: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the non-blank lines of results with their positions."""
+    """Yield the byte offset and the content of each line of a result file, except for blank lines."""
     position = 0
     while line := file.readline(_MAX_LINE + 1):
         if len(line) > _MAX_LINE:
-            msg = f"{name!r} has a line of more than {_MAX_LINE:,} bytes at byte {position:,}"
+            msg = f"the line at byte {position:,} of {name!r} is longer than {_MAX_LINE:,} bytes"
             raise RowsError(msg)
         if not line.isspace():
             yield position, line
@@ -234,16 +237,16 @@ def _parse_result(line: bytes, file: str, position: int) -> tuple[dict[str, Any]
         result = msgspec.json.decode(line.removeprefix(BOM_UTF8), type=dict[str, Any])
         return result, next(str(result[name]) for name in _IDENTIFIERS if name in result)
     except (ValueError, RecursionError, StopIteration):
-        expected = f"each line must be a JSON object with one of {', '.join(_IDENTIFIERS)}"
+        expected = f"each line must be a JSON object with one of the fields {', '.join(_IDENTIFIERS)}"
         msg = f"{file!r} has no result at byte {position:,}: {expected}"
         raise RowsError(msg) from None
 
 
-def _row_number(identifier: str, file: str) -> str:
+def _require_row_number(identifier: str, file: str) -> str:
     number = row_number_of(identifier)
     if number is None:
         msg = (
-            f"{file!r} has the identifier {identifier!r}, which is not a row number: specify the key "
+            f"the identifier {identifier!r} in {file!r} does not contain a row number: specify the key "
             "column with --key"
         )
         raise RowsError(msg)
@@ -252,11 +255,14 @@ def _row_number(identifier: str, file: str) -> str:
 
 def answer_of(result: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """
-    Return the text of a model's complete answer, and None; or None, and the error.
+    Return the text of a model's answer if it is complete, and otherwise an error.
 
     Args:
         result:
-            One line of a vendor's results.
+            One line of a vendor's result file.
+
+    Returns:
+        A pair of the answer and the error, one of which is None.
     """
     current: Any = result
     while isinstance(current, dict):
@@ -270,12 +276,12 @@ def answer_of(result: Mapping[str, Any]) -> tuple[str | None, str | None]:
         return None, f"the answer is incomplete: {stop[0]} is {stop[1]!r}"
     if texts := list(_texts(current)):
         return "".join(texts), None
-    return None, f"the result has no answer: {msgspec.json.encode(current).decode()[:200]}"
+    return None, f"the result does not contain an answer: {msgspec.json.encode(current).decode()[:200]}"
 
 
 def _stop_reason(result: Any) -> tuple[str, str] | None:
     """
-    Return the name and the value of the field that contains the stop reason of the first answer.
+    Return the name and the value of the field that contains the first answer's stop reason.
 
     Return None if there is no such field.
     """
@@ -299,18 +305,18 @@ def _texts(result: Any) -> Iterator[str]:
         case {"choices": [{"message": {"content": str(text)}}, *_]}:
             yield text
         case {"candidates": [{"content": {"parts": [*parts]}}, *_]} | {"content": [*parts]}:
-            yield from _parts(parts)
+            yield from _texts_of_parts(parts)
         case {"output": [*items]}:
             for item in items:
                 match item:
                     case {"type": "message", "content": [*parts]}:
-                        yield from _parts(parts)
+                        yield from _texts_of_parts(parts)
 
 
-def _parts(parts: Iterable[Any]) -> Iterator[str]:
+def _texts_of_parts(parts: Iterable[Any]) -> Iterator[str]:
     for part in parts:
         match part:
-            case {"thought": True}:  # Gemini's thoughts
+            case {"thought": True}:  # Gemini's summary of its reasoning
                 continue
             case {"text": str(text)}:
                 yield text

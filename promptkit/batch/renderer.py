@@ -1,4 +1,4 @@
-"""Rendering of a prompt for the rows of a table, on any engine, or as requests in vendors' batch formats."""
+"""Rendering a prompt for each row of a table, as messages or as request bodies for vendors' batch APIs."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
@@ -49,47 +49,49 @@ def _validate_format(to: str) -> str:
 @attrs.frozen
 class Renderer:
     """
-    A prompt as a function on tables, which adds a column with renderings and a column with errors.
+    A prompt as a function that adds a column of renderings and a column of errors to a table.
 
-    It can be pickled, so that engines can call it in other processes. It returns a table of the same kind
-    that it receives: a pyarrow Table or RecordBatch, a Polars or pandas data frame, a Polars Series of
-    structs, or a list of mappings. For any other object with ``__arrow_c_stream__``, it returns a pyarrow
-    Table.
+    It can be pickled, so that data engines can call it in other processes. It returns a table of the same
+    kind as the one it receives: a pyarrow Table or RecordBatch, a Polars or pandas data frame, a Polars
+    Series of structs, or a list of mappings. For any other object with ``__arrow_c_stream__``, it returns a
+    pyarrow Table.
 
     Columns are matched to parameters by name. Other columns are ignored, but it is an error if a parameter
-    has no column and one of the others has a similar name. Values keep their types, text is parsed like text
-    from a client, and None means that an argument is missing. Two columns are added: ``messages`` or
-    ``request``, and ``error``. In each row, exactly one of the two is None.
+    has no column and the name of another column is similar. Values keep their types, except that text is
+    parsed like text from a client. None means that the argument is missing. Two columns are added:
+    ``messages`` or ``request``, and ``error``. In each row, exactly one of these two is None.
 
     Args:
         prompt:
             The prompt.
 
         to:
-            ``"messages"`` for messages with a role and text, which model engines accept; or, for the body of
-            a request as JSON text, a vendor: ``"openai-chat"``, ``"openai-responses"``, ``"anthropic"``,
-            ``"gemini"`` or ``"bedrock"``.
+            The format of a rendering. ``"messages"`` means messages with a role and text, which inference
+            engines accept. The name of a vendor means the body of a request, as JSON text: ``"openai-chat"``,
+            ``"openai-responses"``, ``"anthropic"``, ``"gemini"`` or ``"bedrock"``.
 
         model:
-            The model in requests.
+            The model that each request names. It is ignored for formats whose requests do not name a model.
 
         columns:
-            Parameters by column, for columns whose names differ.
+            A mapping of column names to parameter names, for columns whose names differ from their
+            parameter's.
 
         values:
-            Values by parameter that are the same for all rows, as a client sends them.
+            Values that are the same for every row, keyed by parameter name, in the form that clients send.
 
         fields:
-            Other fields of each request body, such as ``{"temperature": 0}``. With ``"lossy": True``, content
-            that the vendor does not support is replaced with a text description.
+            Additional fields of each request body, such as ``{"temperature": 0}``. With ``"lossy": True``,
+            content that the vendor does not support is replaced with a text description.
 
         key:
-            A column that `batches` also yields, converted to text.
+            The name of a column that `batches` copies to its output, converted to text.
 
     Raises:
-        ValueError: If *to* is unknown, or *fields* would replace the prompt. Other errors are raised on first
-            use: `ColumnError`, `ArgumentsError` for *values*, `CompileError` for the prompt,
-            `UnsupportedAnswerError` for its answer type.
+        ValueError: If *to* is not one of these formats, or *fields* would replace the prompt. Other errors
+            are raised on first use: `ColumnError`, `ArgumentsError` for invalid *values*, `CompileError` for
+            an invalid prompt, and `UnsupportedAnswerError` for an answer type that the vendor does not
+            support.
 
     See Also:
         https://platform.openai.com/docs/guides/batch
@@ -109,41 +111,52 @@ class Renderer:
 
     @cached_property
     def matched(self) -> Columns:
-        """The mapping of columns to parameters."""
+        """The columns of a table, matched to the prompt's parameters."""
         return Columns.of(self.prompt.compiled.arguments, self.columns, self.values, self.key)
 
     @property
     def column(self) -> str:
-        """The name of the column with the renderings: ``messages`` or ``request``."""
+        """The name of the column that contains the renderings: ``messages`` or ``request``."""
         return MESSAGES if self.to == MESSAGES else _REQUEST
 
     @property
     def schema(self) -> str:
-        """The columns that `batches` yields, in Spark's syntax: rendering and error, after any key."""
+        """
+        The schema of the record batches that `batches` yields, in Spark's syntax.
+
+        The columns are the key, if there is one, the rendering and the error.
+        """
         key = "" if self.key is None else f"`{self.key}` string, "
         form = "array<struct<role: string, content: string>>" if self.to == MESSAGES else "string"
         return f"{key}{self.column} {form}, {_ERROR_COLUMN} string"
 
     def __call__(self, table: T) -> T:
         """
-        Return *table* with the added columns.
+        Return *table* with the renderings and the errors added as columns.
 
         Raises:
             TypeError: If *table* is not a table.
 
-            ColumnError: If the key column or the column of a required parameter is missing, or a column is
-                probably misspelt.
+            ColumnError: If the key column or the column for a required parameter is missing, or if a column
+                name is probably misspelt.
         """
         supported = to_supported_table(table)
         return with_columns(supported, self._render_table(supported))  # type: ignore[no-any-return]  # of that kind
 
     def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
         """
-        Yield a record batch with the columns of `schema` for each of *batches*, for Spark's ``mapInArrow``.
+        Render the rows of Arrow record batches. Pass this method to Spark's ``mapInArrow``.
+
+        Args:
+            batches:
+                The record batches.
+
+        Returns:
+            For each record batch, a record batch with the columns of `schema`.
 
         Raises:
-            ColumnError: If the key column or the column of a required parameter is missing, or if a column is
-                probably misspelt.
+            ColumnError: If the key column or the column for a required parameter is missing, or if a column
+                name is probably misspelt.
         """
         names = [self.column, _ERROR_COLUMN]
         for batch in batches:
@@ -168,14 +181,14 @@ class Renderer:
 
     def render_row(self, sent: Mapping[str, Any], typed: dict[str, Any]) -> RenderedRow:
         """
-        Render one row. If the rendering is a single user message of text, return that text.
+        Render the prompt for one row. If the result is a single user message of text, return that text.
 
         Args:
             sent:
-                Values by parameter, as a client sends them.
+                Values in the form that clients send, keyed by parameter name.
 
             typed:
-                Values that have their parameter's type.
+                Values that already have their parameter's type, keyed by parameter name.
 
         Raises:
             RowError: If a value is invalid, or the prompt raises an exception.
@@ -187,9 +200,9 @@ class Renderer:
             return renderer.render(**values) if renderer.is_async else renderer.render_sync(values)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # noqa: BLE001 (prompts can raise anything; other rows continue)
+        except BaseException as error:  # noqa: BLE001 (prompts can raise anything)
             row_error = _convert_error(error)
-        if (arguments := compiled.arguments).secret:  # authors' error messages can repeat secrets
+        if (arguments := compiled.arguments).secret:  # the prompt's error messages can repeat secrets
             redact = Redactor.of(arguments, {**sent, **typed}).redacted
             row_error = RowError(
                 tuple(replace(invalid, reason=redact(invalid.reason)) for invalid in row_error.errors)
@@ -198,25 +211,25 @@ class Renderer:
 
     def row_error(self, error: Exception) -> RowError:
         """
-        Convert *error*, which was raised for a row, to a `RowError`.
+        Convert *error*, which was raised while a row was processed, to a `RowError`.
 
         Raises:
-            UnsupportedAnswerError: If *error* is an UnsupportedAnswerError, which every row would raise.
+            UnsupportedAnswerError: If *error* is an UnsupportedAnswerError, because every row would raise it.
         """
         if isinstance(error, RowError):
             return error
         if isinstance(error, UnsupportedAnswerError):
             raise error
-        # The message of an unexpected error can repeat values of the row.
+        # The message of an unexpected error can repeat the row's values.
         text = "" if self.prompt.compiled.arguments.secret else f": {error}"
         return RowError.of(f"the row cannot be rendered: {type(error).__name__}{text}")
 
     def _encode_body(self, workflow: Workflow) -> bytes:
-        return msgspec.json.encode(LINE_FORMATS[self.to].body(workflow, self.model, self.fields))
+        return msgspec.json.encode(LINE_FORMATS[self.to].build_body(workflow, self.model, self.fields))
 
     @cached_property
     def _text_body(self) -> tuple[bytes, bytes]:
-        """The body of a request with a single user message, as the parts before and after its text."""
+        """The JSON before and after the text, in the body of a request with a single user message."""
         mark = uuid4().hex
         workflow = make_workflow(user(mark).messages, answer=self.prompt.compiled.renderer.answer)
         head, _, tail = self._encode_body(workflow).partition(mark.encode())
@@ -224,10 +237,11 @@ class Renderer:
 
     def body(self, rendering: RenderedRow) -> Any:
         """
-        Encode the body of a request as JSON, in a `msgspec.Raw`.
+        Return the body of the request for a rendering, as JSON in a `msgspec.Raw`.
 
         Raises:
-            RowError: If the vendor does not support the content or the row's answer type.
+            RowError: If the vendor does not support the content, or the answer type that the rendering has
+                set.
 
             UnicodeEncodeError: If the text contains an unpaired surrogate.
 
@@ -239,7 +253,7 @@ class Renderer:
                 return msgspec.Raw(head + msgspec.json.encode(rendering)[1:-1] + tail)
             return msgspec.Raw(self._encode_body(rendering))
         except UnsupportedAnswerError as error:
-            if self.prompt.options.answer is not None:  # every row has this error
+            if self.prompt.options.answer is not None:  # every row would fail with this error
                 raise
             raise RowError.of(str(error)) from None
         except ExportError as error:
@@ -249,13 +263,15 @@ class Renderer:
         if self.to != MESSAGES:
             return bytes(self.body(rendering)).decode()
         messages = (
-            [{"role": "user", "content": rendering}] if isinstance(rendering, str) else _messages(rendering)
+            [{"role": "user", "content": rendering}]
+            if isinstance(rendering, str)
+            else _text_messages(rendering)
         )
         msgspec.json.encode(messages)  # rejects unpaired surrogates, which no engine accepts
         return messages
 
 
-def _messages(workflow: Workflow) -> list[Any]:
+def _text_messages(workflow: Workflow) -> list[Any]:
     try:
         messages = openai_chat(make_workflow(workflow.messages, workflow.system), system_role="system")
     except ExportError as error:
@@ -263,14 +279,14 @@ def _messages(workflow: Workflow) -> list[Any]:
     if all(type(message["content"]) is str for message in messages):
         return messages
     msg = (
-        "messages support only text, but the rendering has other content: use to='openai-chat' or "
-        "another vendor"
+        "the format 'messages' supports only text, but the rendering has other content: use "
+        "to='openai-chat' or the name of another vendor"
     )
     raise RowError.of(msg)
 
 
 def _convert_error(error: BaseException) -> RowError:
-    """Convert *error*, which the prompt raised for a row, to the error of the row."""
+    """Convert *error*, which the prompt raised for a row, to a `RowError`."""
     if isinstance(error, ArgumentsError):
         return RowError(error.errors)
     if isinstance(error, PromptError | ResultError):

@@ -1,4 +1,4 @@
-"""Rendering of chunks of rows to lines of a batch file, in one process or several."""
+"""Rendering chunks of rows as the lines of a batch file, in one process or in several."""
 
 import os
 import re
@@ -23,32 +23,32 @@ from msgspec import Struct
 
 from promptkit.batch.columns import Columns, RowError, key_text
 from promptkit.batch.renderer import Renderer
-from promptkit.batch.tables import Chunk, Row, row_of
+from promptkit.batch.tables import Chunk, Row, parse_row
 from promptkit.batch.vendor_formats import LINE_FORMATS, LineFormat, numbered_identifier
 
-#: Characters that some readers, unlike JSON, treat as line endings, with their escapes.
+#: Characters that JSON allows in strings but that some programs treat as line endings, with their escapes.
 _LINE_SEPARATORS: Final = {end.encode(): f"\\u{ord(end):04x}".encode() for end in "\x85\u2028\u2029"}
 
-#: Number of chunks in memory for each process, whether rendered, being rendered, or waiting.
+#: The number of chunks in memory for each process: rendered, being rendered, or waiting.
 _CHUNKS_PER_WORKER: Final = 3
 
 
 class Rejection(Struct, frozen=True, omit_defaults=True):
     """
-    An error in a row.
+    An error in a rejected row.
 
     Args:
         line:
             The line number of the row.
 
         argument:
-            The argument; None if the error is about the whole row.
+            The name of the invalid argument; None if the error is about the row as a whole.
 
         reason:
-            The problem.
+            A description of the problem.
 
         key:
-            The row's value in the column that identifies rows, if there is such a column.
+            The row's value in the column that identifies rows; None if there is no such column.
     """
 
     line: int
@@ -59,23 +59,23 @@ class Rejection(Struct, frozen=True, omit_defaults=True):
 
 class RenderedChunk(Struct, frozen=True):
     """
-    The requests and errors of a chunk of rows.
+    The requests and errors for a chunk of rows.
 
     Args:
         last:
             The number of the last row.
 
         end:
-            The number of bytes or rows of the table read so far.
+            The number of bytes or rows that were read from the table up to the end of this chunk.
 
         lines:
-            The requests, as lines with line endings.
+            The requests, one per line, with line endings.
 
         requests:
             The number of requests.
 
         keys:
-            The line and identifier of each request, if a column identifies rows; otherwise empty.
+            The line number and the identifier of each request if a column identifies rows; otherwise empty.
 
         rejected:
             The errors of rejected rows.
@@ -87,7 +87,7 @@ class RenderedChunk(Struct, frozen=True):
             A digest of the requests and errors.
 
         unused:
-            The columns that are neither arguments nor the key.
+            The columns that contain neither the values of an argument nor the key.
     """
 
     last: int
@@ -104,31 +104,31 @@ class RenderedChunk(Struct, frozen=True):
 @attrs.frozen
 class ChunkRenderer:
     """
-    A renderer of rows to lines of a batch file. It can be pickled.
+    A function that renders chunks of rows as the lines of a batch file. It can be pickled.
 
     Args:
         renderer:
-            Renders one row for a vendor. Its key is the column that identifies rows.
+            The renderer for single rows, in a vendor's format. Its key is the column that identifies rows.
 
-        read:
-            Converts the raw data of a row to its values.
+        parse:
+            The `parse` function of the table.
     """
 
     renderer: Renderer
-    read: Callable[[Any], Row]
+    parse: Callable[[Any], Row]
 
     def __call__(self, chunk: Chunk) -> RenderedChunk:
-        """Return the requests and errors of a chunk."""
+        """Return the requests and errors for a chunk."""
         lines, keys, rejected, characters = list[bytes](), list[tuple[int, str]](), list[Rejection](), 0
         matched, columns = self.renderer.matched, dict[str, None]()
         for number, line, raw in chunk.iterate_rows():
             row: Row = {}
             try:
-                row = row_of(raw, self.read)
+                row = parse_row(raw, self.parse)
                 if not row.keys() <= columns.keys():
                     columns |= dict.fromkeys(row)
                 identifier, data, length = self._build_request(number, row, matched)
-            except Exception as error:  # noqa: BLE001 (a failing row does not stop the batch)
+            except Exception as error:  # noqa: BLE001 (one failing row must not stop the batch)
                 key = None if self.renderer.key is None else key_text(row.get(self.renderer.key))
                 reasons = self.renderer.row_error(error).reasons
                 rejected += (Rejection(line, argument, reason, key) for argument, reason in reasons)
@@ -153,27 +153,32 @@ class ChunkRenderer:
         )
 
     def _build_request(self, number: int, row: Row, matched: Columns) -> tuple[str, bytes, int]:
-        renderer, form = self.renderer, LINE_FORMATS[self.renderer.to]
+        renderer, line_format = self.renderer, LINE_FORMATS[self.renderer.to]
         sent, typed = matched.extract_arguments(row)
         rendering = renderer.render_row(sent, typed)
-        identifier = self._build_identifier(number, row, {**sent, **typed}, form)
-        line = msgspec.json.encode(form.line(identifier, renderer.body(rendering)))
+        identifier = self._build_identifier(number, row, {**sent, **typed}, line_format)
+        line = msgspec.json.encode(line_format.build_line(identifier, renderer.body(rendering)))
         data = _escape_separators(line) + b"\n"
-        if len(data) > form.max_bytes:
-            msg = f"its request has {len(data):,} bytes, but a file can have at most {form.max_bytes:,}"
+        if len(data) > line_format.max_bytes:
+            msg = (
+                f"its request is {len(data):,} bytes long, but a file can be at most "
+                f"{line_format.max_bytes:,} bytes long"
+            )
             raise RowError.of(msg)
         return identifier, data, len(rendering if isinstance(rendering, str) else rendering.text)
 
-    def _build_identifier(self, number: int, row: Row, arguments: Mapping[str, Any], form: LineFormat) -> str:
+    def _build_identifier(
+        self, number: int, row: Row, arguments: Mapping[str, Any], line_format: LineFormat
+    ) -> str:
         key, name = self.renderer.key, self.renderer.prompt.options.name
         if key is None:
             content = msgspec.json.encode((name, arguments), enc_hook=repr, order="sorted")
             return numbered_identifier(number, content)
         identifier = "" if row.get(key) is None else str(row[key])
-        if re.fullmatch(form.identifier_pattern, identifier) is None:
+        if re.fullmatch(line_format.identifier_pattern, identifier) is None:
             msg = (
-                f"its {key!r} is not a valid identifier: {self.renderer.to} accepts "
-                f"{form.identifier_description}"
+                f"its {key!r} is not a valid identifier: an identifier for {self.renderer.to} must consist "
+                f"of {line_format.identifier_description}"
             )
             raise RowError.of(msg)
         return identifier
@@ -186,29 +191,30 @@ def _escape_separators(data: bytes) -> bytes:
     return data
 
 
-#: Renders chunks, and yields the results in order.
-Rendering: TypeAlias = Callable[[Iterable[Chunk]], Iterator[RenderedChunk]]
+#: A function that renders chunks, and yields the results in the same order.
+ChunkMapper: TypeAlias = Callable[[Iterable[Chunk]], Iterator[RenderedChunk]]
 
 
 @contextmanager
-def start_workers(render: ChunkRenderer, workers: int) -> Iterator[Rendering]:
+def start_workers(render: ChunkRenderer, workers: int) -> Iterator[ChunkMapper]:
     """
-    Start processes, yield a function that renders in them, and kill them at the end.
+    Start processes, yield a function that renders chunks in them, and kill the processes at the end.
 
-    Each process has its own pipe, and a thread waits for each reply. `ProcessPoolExecutor` has one pipe for
-    all replies, so it waits indefinitely if a process is killed while it writes.
+    Each process has its own pipe, and a thread waits for each reply. `ProcessPoolExecutor` is not used,
+    because it has one pipe for all replies and waits indefinitely if a process is killed while it writes to
+    the pipe.
 
     Args:
         render:
-            Renders one chunk.
+            The function that renders one chunk.
 
         workers:
-            The number of rendering processes. With 1, only this process renders.
+            The number of processes that render. With 1, this process renders all chunks itself.
 
     Raises:
         EOFError: If a process has exited unexpectedly.
 
-        ConnectionError: In the same case.
+        ConnectionError: If a process has exited unexpectedly.
     """
     if workers == 1:
         yield partial(map, render)
@@ -224,17 +230,17 @@ def start_workers(render: ChunkRenderer, workers: int) -> Iterator[Rendering]:
             idle.put(pipe)
 
     with ExitStack() as stack:
-        threads = stack.enter_context(ThreadPoolExecutor(workers))  # starts its threads later: see _context
+        threads = stack.enter_context(ThreadPoolExecutor(workers))  # no threads yet: see _process_context
         for _ in range(workers):
             idle.put(_start_worker(render, stack))
         yield partial(_map_in_order, threads, render_elsewhere, workers * _CHUNKS_PER_WORKER)
 
 
 def _start_worker(render: ChunkRenderer, stack: ExitStack) -> "Connection[Any, Any]":
-    """Start a process that *stack* kills, and return its pipe."""
-    context = _context()
+    """Start a process, which *stack* kills on exit, and return the pipe to it."""
+    context = _process_context()
     pipe, worker_pipe = context.Pipe()
-    process = context.Process(target=_serve, args=(worker_pipe, render), daemon=True)
+    process = context.Process(target=_render_chunks, args=(worker_pipe, render), daemon=True)
     process.start()
     stack.callback(process.join)
     stack.callback(process.kill)
@@ -242,8 +248,12 @@ def _start_worker(render: ChunkRenderer, stack: ExitStack) -> "Connection[Any, A
     return pipe  # type: ignore[no-any-return]
 
 
-def _context() -> Any:
-    """Return a context that forks, or spawns if other threads might hold locks that a fork would copy."""
+def _process_context() -> Any:
+    """
+    Return the multiprocessing context with which to start processes.
+
+    Processes are forked, or spawned if this process has other threads, because a fork would copy their locks.
+    """
     is_single_threaded = sys.platform == "linux" and len(list(Path("/proc/self/task").iterdir())) == 1
     return get_context("fork" if is_single_threaded else "spawn")
 
@@ -251,7 +261,7 @@ def _context() -> Any:
 def _map_in_order(
     threads: Executor, render: Callable[[Chunk], RenderedChunk], limit: int, chunks: Iterable[Chunk]
 ) -> Iterator[RenderedChunk]:
-    """Yield the results for *chunks* in order, with at most *limit* of them in memory."""
+    """Render *chunks* in threads, and yield the results in order. At most *limit* chunks are in memory."""
     pending = deque[Future[RenderedChunk]]()
     for chunk in chunks:
         pending.append(threads.submit(render, chunk))
@@ -261,17 +271,17 @@ def _map_in_order(
         yield pending.popleft().result()
 
 
-def _serve(pipe: "Connection[Any, Any]", render: ChunkRenderer) -> None:
-    """Render the chunks that the parent process sends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process kills this one on Ctrl-C
-    Thread(target=_end_with_parent, daemon=True).start()
+def _render_chunks(pipe: "Connection[Any, Any]", render: ChunkRenderer) -> None:
+    """Render the chunks that the parent process sends, until it closes the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C, the parent process kills this one
+    Thread(target=_exit_with_parent, daemon=True).start()
     with suppress(EOFError, ConnectionError):
         while True:
             pipe.send(render(pipe.recv()))
 
 
-def _end_with_parent() -> None:
-    """Exit this process when its parent is killed, even if a prompt hangs."""
+def _exit_with_parent() -> None:
+    """Exit this process when its parent exits, even if a prompt hangs."""
     if (parent := parent_process()) is not None:
         parent.join()
         os._exit(1)

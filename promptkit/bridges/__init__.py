@@ -1,7 +1,7 @@
 """
-Bridges: prompts for tools that evaluate them, store them, or send them to models.
+Bridges: prompts in the formats of tools that evaluate prompts, store them, or send them to models.
 
-`langfuse` and `mlflow` return the arguments that register a prompt in the tool, `inspect_ai` returns the
-samples of a data set, and `langchain` returns messages. A tool is imported when its function is called;
-install its package yourself.
+`langfuse` and `mlflow` return the arguments for registering a prompt in the tool, `inspect_ai` returns the
+samples of a data set, and `langchain` returns messages. `inspect_ai` and `langchain` import the tool's
+package when their functions are called. You need to install this package yourself.
 """

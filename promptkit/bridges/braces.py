@@ -1,4 +1,4 @@
-"""The template syntax that prompt stores share: placeholders are ``{{name}}``, and braces have no escape."""
+"""The template syntax of prompt stores: placeholders are ``{{name}}``, and braces cannot be escaped."""
 
 import re
 from collections.abc import Mapping
@@ -22,33 +22,36 @@ def build_braced_template(
     lossy: bool,
 ) -> str | list[dict[str, str]]:
     """
-    Return a template in the syntax of stores: a string for a single user message, otherwise messages.
+    Convert a prompt to a template in the syntax of prompt stores.
 
     Args:
         prompt:
             The prompt.
 
         values:
-            Fixed values by argument name, as in `template_of`.
+            Fixed values, keyed by argument name. See `template_of`.
 
         tool:
-            The tool's name in error messages.
+            The tool's name for error messages.
 
         reserved:
-            Syntax that *tool* interprets.
+            Strings that *tool* would interpret as syntax.
 
         lossy:
-            Whether to accept a template that matches renderings for plain words, but not for every string.
+            Whether to accept a template that matches the rendering for plain words, but not for every string.
+
+    Returns:
+        The text if the prompt is a single user message; otherwise a list of messages.
 
     Raises:
-        TemplateError: If the prompt cannot be a template, or *tool* would interpret its text.
+        TemplateError: If the prompt cannot be converted, or *tool* would interpret a part of its text.
     """
     template = template_of(prompt, values, lossy=lossy)
     messages = []
     for turn in template.turns:
         text, conflict = _format_turn(turn, reserved)
         if conflict is not None:
-            reason = f"its text contains {conflict!r}, which {tool} interprets and cannot escape"
+            reason = f"its text contains {conflict!r}, which {tool} would interpret and which has no escape"
             raise TemplateError(template.prompt.name, reason)
         messages.append({"role": turn.role, "content": text})
     is_text = [turn.role for turn in template.turns] == ["user"]
@@ -56,7 +59,7 @@ def build_braced_template(
 
 
 def _format_turn(turn: TemplateTurn, reserved: tuple[str, ...]) -> tuple[str, str | None]:
-    """Return a turn with placeholders in braces, and the text, if any, that the tool would misinterpret."""
+    """Return a turn's text with placeholders in braces, and any text that the tool would misinterpret."""
     text = "".join(part if isinstance(part, str) else f"{{{{{part.name}}}}}" for part in turn.parts)
     names = [part.name for part in turn.parts if isinstance(part, Placeholder)]
     segments = _PLACEHOLDER.split(text)

@@ -1,4 +1,4 @@
-"""inspect_ai: prompts as samples of a data set, and renderings as messages."""
+"""inspect_ai: prompts as the samples of a data set, and renderings as messages."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,7 +17,7 @@ __all__ = ["messages", "samples"]
 _AUDIO: Final = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 
 
-def samples(  # noqa: PLR0913 (each is an option, most of them those of `Renderer`)
+def samples(  # noqa: PLR0913 (each is an option, and most are options of `Renderer`)
     prompt: Prompt[..., Any],
     rows: Any,
     *,
@@ -30,8 +30,8 @@ def samples(  # noqa: PLR0913 (each is an option, most of them those of `Rendere
     """
     Return a sample for each row of a table: the rendered prompt, and the data that a scorer needs.
 
-    Columns are matched to parameters by name, as in `promptkit.batch.Renderer`. Each sample has its row as
-    ``metadata``.
+    Columns are matched to parameters by name, as in `promptkit.batch.Renderer`. The ``metadata`` of each
+    sample is its row.
 
     Args:
         prompt:
@@ -41,29 +41,32 @@ def samples(  # noqa: PLR0913 (each is an option, most of them those of `Rendere
             A list of mappings, a pyarrow table, or a Polars or pandas data frame.
 
         target:
-            The column with the correct answer.
+            The name of the column that contains the correct answer.
 
         key:
-            The column with the ``id`` of each sample.
+            The name of the column that contains the ``id`` of each sample.
 
         columns:
-            Parameters by column, for columns whose names differ.
+            A mapping of column names to parameter names, for columns whose names differ from their
+            parameter's.
 
         values:
-            Values by parameter that are the same for all rows, as a client sends them.
+            Values that are the same for every row, keyed by parameter name, in the form that clients send.
 
         lossy:
             Whether to replace content that inspect_ai does not support with a text description.
 
     Returns:
-        The samples, for ``MemoryDataset(...)`` or ``Task(dataset=...)``.
+        The samples, which you can pass to ``MemoryDataset(...)`` or ``Task(dataset=...)``.
 
     Raises:
-        RowError: For the first invalid row, with its number and the reason in the message.
+        RowError: If a row is invalid. The message contains the number of the first invalid row, and the
+            reason.
 
-        ColumnError: If the key column or a column for a parameter is missing.
+        ColumnError: If the key column or the column for a required parameter is missing, or if a column name
+            is probably misspelt.
 
-        KeyError: If a row lacks the column *target* or *key*.
+        KeyError: If a row does not have the column *target* or *key*.
 
         ModuleNotFoundError: If inspect_ai is not installed.
 
@@ -98,7 +101,7 @@ def samples(  # noqa: PLR0913 (each is an option, most of them those of `Rendere
 
 def messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
     """
-    Return the messages of a sample.
+    Convert a rendering to the messages of a sample.
 
     Args:
         workflow:
@@ -109,10 +112,10 @@ def messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
 
     Returns:
         A ``ChatMessageSystem`` for the system part, if there is one, and a ``ChatMessageUser`` or a
-        ``ChatMessageAssistant`` per turn. Consecutive messages of the same role form one turn.
+        ``ChatMessageAssistant`` for each turn. Consecutive messages with the same role form one turn.
 
     Raises:
-        ExportError: If there is content that inspect_ai does not support, unless *lossy*.
+        ExportError: If the rendering has content that inspect_ai does not support, and *lossy* is False.
 
         ModuleNotFoundError: If inspect_ai is not installed.
 
@@ -130,11 +133,11 @@ def messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
     return [classes[turn.role](content=turn.content) for turn in turns]
 
 
-def _image(url: str) -> Part:
+def _image_part(url: str) -> Part:
     return {"type": "image", "image": url}
 
 
-def _audio(file: File) -> Part:
+def _audio_part(file: File) -> Part:
     return {"type": "audio", "audio": file.data_url, "format": _AUDIO[file.mime_type]}
 
 
@@ -143,9 +146,9 @@ _INSPECT: Final = Vendor(
     lambda text: {"type": "text", "text": text},
     request="messages",
     files={
-        **dict.fromkeys(IMAGE_TYPES, lambda file: _image(file.data_url)),
-        **dict.fromkeys(_AUDIO, _audio),
+        **dict.fromkeys(IMAGE_TYPES, lambda file: _image_part(file.data_url)),
+        **dict.fromkeys(_AUDIO, _audio_part),
         "application/pdf": lambda file: {"type": "document", "document": file.data_url},
     },
-    links=dict.fromkeys(IMAGE_TYPES, _image),
+    links=dict.fromkeys(IMAGE_TYPES, _image_part),
 )

@@ -14,7 +14,7 @@ _PDF: Final = "application/pdf"
 
 def messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
     """
-    Return messages for LangChain's chat models, with its standard content blocks.
+    Convert a rendering to messages for LangChain's chat models, with LangChain's standard content blocks.
 
     Args:
         workflow:
@@ -25,10 +25,10 @@ def messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
 
     Returns:
         A ``SystemMessage`` for the system part, if there is one, and a ``HumanMessage`` or an ``AIMessage``
-        per turn. Consecutive messages of the same role form one turn.
+        for each turn. Consecutive messages with the same role form one turn.
 
     Raises:
-        ExportError: If there is content that LangChain does not support, unless *lossy*.
+        ExportError: If the rendering has content that LangChain does not support, and *lossy* is False.
 
         ModuleNotFoundError: If langchain-core is not installed.
 

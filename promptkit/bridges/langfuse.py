@@ -1,4 +1,4 @@
-"""Langfuse: prompts as arguments for Langfuse's prompt store."""
+"""Langfuse: prompts as arguments for Langfuse's prompt management."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ def template(
     prompt: Prompt[..., Any], values: Mapping[str, Any] | None = None, *, lossy: bool = False
 ) -> dict[str, Any]:
     """
-    Return the arguments of ``Langfuse().create_prompt(**...)``.
+    Return the keyword arguments for ``Langfuse().create_prompt(**...)``.
 
     Each argument of type `str` becomes a placeholder, ``{{name}}``, unless *values* contains it.
 
@@ -24,18 +24,19 @@ def template(
             The prompt.
 
         values:
-            Fixed values by argument name, as a client sends them; None means the default.
+            Fixed values, keyed by argument name, in the form that clients send; a value of None means the
+            argument's default.
 
         lossy:
-            Whether to accept a template that matches renderings for plain words, but not for every string.
+            Whether to accept a template that matches the rendering for plain words, but not for every string.
 
     Returns:
-        The name, the text or the messages, the type and the tags; and, if the prompt has an answer type, the
-        ``config`` with OpenAI's response format.
+        The name, the text or the messages, and the type; the tags, if the prompt has any; and, if it has an
+        answer type, a ``config`` with OpenAI's response format.
 
     Raises:
-        TemplateError: If the prompt cannot be a template. The message shows a value for which the template
-            would differ.
+        TemplateError: If the prompt cannot be converted to a template. The message shows a value for which
+            the template would differ from the rendering.
 
         ArgumentsError: If one of *values* is invalid.
 

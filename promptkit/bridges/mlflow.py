@@ -8,7 +8,7 @@ from promptkit.declarations.prompts import Prompt
 
 __all__ = ["template"]
 
-#: Syntax that MLflow interprets: a placeholder, and a Jinja2 tag, which selects Jinja2 for the whole text.
+#: Syntax that MLflow interprets: placeholders, and Jinja2 tags, which select Jinja2 for the whole text.
 _RESERVED: Final = ("{{", "{%")
 
 
@@ -16,7 +16,7 @@ def template(
     prompt: Prompt[..., Any], values: Mapping[str, Any] | None = None, *, lossy: bool = False
 ) -> dict[str, Any]:
     """
-    Return the arguments of ``mlflow.genai.register_prompt(**...)``.
+    Return the keyword arguments for ``mlflow.genai.register_prompt(**...)``.
 
     Each argument of type `str` becomes a placeholder, ``{{name}}``, unless *values* contains it.
 
@@ -25,17 +25,19 @@ def template(
             The prompt.
 
         values:
-            Fixed values by argument name, as a client sends them; None means the default.
+            Fixed values, keyed by argument name, in the form that clients send; a value of None means the
+            argument's default.
 
         lossy:
-            Whether to accept a template that matches renderings for plain words, but not for every string.
+            Whether to accept a template that matches the rendering for plain words, but not for every string.
 
     Returns:
-        The name, the template, and the JSON Schema of the answer, if there is one.
+        The name and the template; and, if the prompt has an answer type, its JSON Schema as
+        ``response_format``.
 
     Raises:
-        TemplateError: If the prompt cannot be a template. The message shows a value for which the template
-            would differ.
+        TemplateError: If the prompt cannot be converted to a template. The message shows a value for which
+            the template would differ from the rendering.
 
         ArgumentsError: If one of *values* is invalid.
 

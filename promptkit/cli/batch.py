@@ -14,14 +14,14 @@ import msgspec
 
 from promptkit import compiler
 from promptkit.answers import parse_answer
-from promptkit.batch.columns import MAX_LISTED, ColumnError, list_names
+from promptkit.batch.columns import MAX_LISTED, ColumnError, format_names
 from promptkit.batch.joining import join_results, open_results
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.shards import (
     CHECKPOINT,
     REJECTED,
+    BatchFolderError,
     Checkpoint,
-    UnfinishedBatchError,
     find_batch_files,
     open_batch,
 )
@@ -70,7 +70,7 @@ def run(options: Namespace, output: Output) -> int:
                 if options.join
                 else _Batch(options, prompt, table, folder, out).write(output)
             )
-    except (RowsError, ColumnError, UnfinishedBatchError, ArgumentSyntaxError) as error:
+    except (RowsError, ColumnError, BatchFolderError, ArgumentSyntaxError) as error:
         return fail(str(error), Exit.USAGE)
     except (ArgumentsError, UnsupportedAnswerError, PicklingError) as error:
         return fail(str(error), Exit.FAILED)
@@ -126,7 +126,7 @@ class _Batch:
         Otherwise, every row would be rejected for the same reason.
         """
         try:
-            self._line_format.body(make_workflow((), answer=answer), self._options.model, self._fields)
+            self._line_format.build_body(make_workflow((), answer=answer), self._options.model, self._fields)
         except UnsupportedAnswerError:
             raise
         except TypeError as error:
@@ -137,7 +137,7 @@ class _Batch:
         options = self._options
         # The previous run may have been killed after its last row.
         if options.resume and (files := find_batch_files(self._folder)) and CHECKPOINT not in files:
-            output.print_lines([f"{options.out!r} already has a finished batch: nothing is left to do"])
+            output.print_lines([f"{options.out!r} already contains a finished batch: nothing is left to do"])
             return Exit.FAILED if REJECTED in files else Exit.OK
         hint = "" if options.dry_run else ": continue with --resume"
         try:
@@ -153,14 +153,14 @@ class _Batch:
             return fail(f"cannot write to {self._folder.path.name!r}: {reason}", Exit.FAILED)
         output.print_lines(_format_summary(done, options.out, characters if options.dry_run else None))
         if self._unused:
-            output.print_lines([f"columns not used: {list_names([*self._unused])}"])
+            output.print_lines([f"columns not used: {format_names([*self._unused])}"])
         return Exit.FAILED if done.rejected else Exit.OK
 
     def _render(self) -> tuple[Checkpoint, int]:
         """Write the files, and return the last checkpoint and the total number of characters in prompts."""
         options, table, characters = self._options, self._table, 0
         folder = None if options.dry_run else self._folder
-        renderer = ChunkRenderer(self._renderer, table.read)
+        renderer = ChunkRenderer(self._renderer, table.parse)
         with (
             start_workers(renderer, options.workers) as render,
             open_batch(
@@ -170,14 +170,14 @@ class _Batch:
         ):
             if options.key is not None:
                 writer.require_unique_keys()
-            rows_done = writer.done.rows
+            rows_done = writer.progress.rows
             for chunk in render(chunk for chunk in table.chunks if chunk.last >= rows_done):
                 writer.write(chunk)
                 characters += chunk.characters
                 self._add_unused(chunk.unused)
                 advance(chunk.end)
             writer.finish()
-        return writer.done, characters
+        return writer.progress, characters
 
     def _add_unused(self, columns: Iterable[str]) -> None:
         """Store the names of unused columns for the summary. In JSON, each row can have different columns."""
@@ -247,7 +247,7 @@ def _join(
         what = "an answer" if parse is None else "a valid answer"
         print_error(f"{counted(unanswered, 'row')} without {what}: see their 'error'")
     if unused:
-        print_error(f"{counted(unused, 'result')} without a row: {list_names(keys, unused)}")
+        print_error(f"{counted(unused, 'result')} without a row: {format_names(keys, unused)}")
     return Exit.FAILED if unanswered or unused else Exit.OK
 
 

@@ -43,7 +43,7 @@ from promptkit.errors.exceptions import LoadError
 from promptkit.files.folder import Folder
 from promptkit.files.reading import read_named_file
 from promptkit.foreign.catalog import catalog_of
-from promptkit.foreign.listing import SERVER, parse_listing
+from promptkit.foreign.listing import SERVER_LOCATION, parse_listing
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.markdown import code_block
 from promptkit.fragments.text import truncate
@@ -189,7 +189,7 @@ def _read_answer(path: str) -> Answer:
         digests = {
             file.uri.removeprefix(f"{folder}/"): (file.digest.removeprefix("sha256:"), None) for file in files
         }
-        state = ItemState((SERVER.file, 0), {}, [], {}, dict(digests))
+        state = ItemState((SERVER_LOCATION.file, 0), {}, [], {}, dict(digests))
         answer.items[f"skill {skill.uri!r}"] = state
     return answer
 

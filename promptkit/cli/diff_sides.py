@@ -36,7 +36,7 @@ from promptkit.errors.exceptions import LoadError, PromptError
 from promptkit.files.scratch import open_unnamed_file
 from promptkit.server.lookup import name_of
 from promptkit.types.schemas import Definitions, type_schema
-from promptkit.workspace.paths import VARIABLE, workspace
+from promptkit.workspace.paths import WORKSPACE_VARIABLE, workspace
 
 if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
@@ -306,9 +306,9 @@ def _callers_workspace() -> dict[str, str]:
     """Return the environment variable that passes this process's workspace, if any, to another process."""
     try:
         folder = str(workspace())
-    except PromptError:  # missing or invalid, which both sides report
-        folder = os.environ.get(VARIABLE, "")
-    return {VARIABLE: folder}
+    except PromptError:  # missing or invalid: both sides report that
+        folder = os.environ.get(WORKSPACE_VARIABLE, "")
+    return {WORKSPACE_VARIABLE: folder}
 
 
 def main() -> None:

@@ -256,7 +256,7 @@ def _format_targets(options: Namespace) -> str:
     if is_inside and not options.has_targets:
         return ""
     targets = options.targets if is_inside else [*map(_make_absolute, options.targets)]
-    return format_render_targets(targets, client_files.target_word)
+    return format_render_targets(targets, client_files.require_shell_word)
 
 
 def _make_absolute(target: str) -> str:

@@ -196,13 +196,15 @@ class _Request:
         elif (vendor := self._options.request) is not None:
             fields = {"model": self._options.model} if self._options.model else {}
             self._output.print_json(
-                _vendor_data(exports.REQUESTS[vendor], result, redactor, lossy=lossy, **fields)
+                _vendor_data(exports.REQUEST_FUNCTIONS[vendor], result, redactor, lossy=lossy, **fields)
             )
         elif self._options.promptfoo is not None:
             text = _format_promptfoo(_to_workflow(result), self._output.encoding, lossy=lossy)
             self._output.write(f"{text}\n")
         elif form in VENDORS:
-            self._output.print_json(_vendor_data(exports.FORMS[form], result, redactor, lossy=lossy))
+            self._output.print_json(
+                _vendor_data(exports.MESSAGE_FUNCTIONS[form], result, redactor, lossy=lossy)
+            )
         elif form == "json":
             self._output.print_json(decode_redacted(encode_result(call.item, result), redactor))
         else:
@@ -306,7 +308,7 @@ def _vendor_data(
 
     Args:
         convert:
-            One of `promptkit.exports.FORMS` or `promptkit.exports.REQUESTS`.
+            One of `promptkit.exports.MESSAGE_FUNCTIONS` or `promptkit.exports.REQUEST_FUNCTIONS`.
 
         result:
             The rendering, or a document, which becomes a user turn.

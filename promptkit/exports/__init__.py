@@ -1,8 +1,8 @@
 """
 Exports: renderings in the formats of vendors' SDKs, and prompts in servers of other frameworks.
 
-This package imports no vendor's SDK. `promptkit.exports.fastmcp` and `promptkit.exports.mcp` add prompts to
-an existing server, and import that server's package.
+This package does not import any vendor's SDK. `promptkit.exports.fastmcp` and `promptkit.exports.mcp` add
+prompts to an existing server, and import that server's package.
 """
 
 from collections.abc import Callable
@@ -38,16 +38,17 @@ __all__ = [
     "openai_responses_request",
 ]
 
-#: Functions for the vendors' messages, by their names in `promptkit render --format` and the preview.
-FORMS: Final[dict[str, Callable[..., list[Any]]]] = {
+#: The functions that return a vendor's messages, keyed by the name of the format in ``promptkit render
+#: --format``.
+MESSAGE_FUNCTIONS: Final[dict[str, Callable[..., list[Any]]]] = {
     "openai-chat": openai_chat,
     "openai-responses": openai_responses,
     "anthropic": anthropic_messages,
     "gemini": gemini_contents,
 }
 
-#: Functions for whole requests, by the same names, for ``promptkit render --request``.
-REQUESTS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
+#: The functions that return a whole request, keyed by the same names, for ``promptkit render --request``.
+REQUEST_FUNCTIONS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "openai-chat": openai_chat_request,
     "openai-responses": openai_responses_request,
     "anthropic": anthropic_request,

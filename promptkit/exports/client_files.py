@@ -1,9 +1,9 @@
 """
 Prompts as client files: slash commands and skills with a prompt's text, or with a command that renders it.
 
-Slash commands are Markdown with frontmatter for Claude Code, and TOML for Gemini CLI. Skills have no
-placeholders: a model fills in the arguments, or runs a command. The cases of skills become evals for models,
-in the two forms of Anthropic's skill-creator.
+Slash commands are Markdown with frontmatter for Claude Code, and TOML for Gemini CLI. Skills cannot have
+placeholders, so a model fills in the arguments or runs the command. The cases of a skill become evals for
+models, in the two formats of Anthropic's skill-creator.
 
 See https://github.com/anthropics/skills/tree/main/skills/skill-creator,
 https://code.claude.com/docs/en/skills#available-string-substitutions and
@@ -31,12 +31,12 @@ from promptkit.types.conversion_reasons import short
 from promptkit.types.unstructuring import can_be_sent, text_of
 from promptkit.workspace.paths import UNAVAILABLE
 
-#: The alternatives that hints suggest.
+#: The alternatives that error messages suggest.
 LIVE_HINT: Final = "use --live to write a file that renders the prompt on each use"
 _LOSSY_HINT: Final = "use --lossy to accept the difference"
 
-#: Placeholders that Claude Code leaves in the text if nothing is typed for them. `promptkit import` uses them
-#: as defaults.
+#: Placeholders that Claude Code leaves in the text if the user types nothing for them. ``promptkit import``
+#: uses them as defaults.
 _UNFILLED: Final = re.compile(r"\$(?:\w+|ARGUMENTS\[\d+\])")
 
 
@@ -46,10 +46,10 @@ class ClientFileError(PromptkitError):
 
     Args:
         reason:
-            The reason, with a hint.
+            The reason, and how to fix the problem.
 
         prompt:
-            The prompt's name; None if the reason is not about one prompt.
+            The prompt's name; None if the reason does not concern a single prompt.
     """
 
     def __init__(self, reason: str, prompt: str | None = None) -> None:
@@ -63,7 +63,7 @@ class ClientFileError(PromptkitError):
 
 
 def reject(prompt: CompiledPrompt, reason: str) -> NoReturn:
-    """Raise a `ClientFileError` with the reason."""
+    """Raise a `ClientFileError` for a prompt."""
     raise ClientFileError(reason, prompt.name) from None
 
 
@@ -76,17 +76,17 @@ class FrozenPrompt(Struct, frozen=True):
             The prompt.
 
         parts:
-            The text, with placeholders.
+            The text, as strings and placeholders.
 
         placeholders:
-            The arguments that are placeholders, in the order of the signature.
+            The arguments that have become placeholders, in the order of the signature.
 
         values:
-            The values of all other arguments, for messages.
+            The values of all other arguments, keyed by name, in the form in which messages show them.
 
         difference:
-            A sentence that shows an argument for which the prompt's rendering differs; empty if none is
-            known.
+            A sentence that shows a value for which the prompt's rendering differs from the text; empty if no
+            such value is known.
     """
 
     prompt: CompiledPrompt
@@ -102,36 +102,36 @@ def freeze(
     """
     Freeze the arguments that have a value or a default, and return the text with placeholders for the others.
 
-    An optional argument also becomes a placeholder if its default is blank or is itself a client's
-    placeholder. If the prompt omits other text when the argument is blank, the argument is frozen at its
-    default.
+    An optional argument also becomes a placeholder if its default is blank or is itself a placeholder of a
+    client. However, if a blank value makes the prompt omit other text, the argument is frozen at its default.
 
     Args:
         prompt:
             The prompt.
 
         values:
-            Values by argument name, as a client sends them.
+            Values to freeze, keyed by argument name, in the form that clients send.
 
         lossy:
-            Whether to accept text that is correct only for plain words, if there is no better text.
+            Whether to accept text that matches the rendering only for plain words, if there is no better
+            text.
 
     Raises:
-        ClientFileError: If a required argument without a value is not free text, or an argument is
-            secret; or if the rendering has content other than user text, or no template reproduces it.
+        ClientFileError: If a required argument without a value does not accept any text, an argument is
+            secret, the rendering has content other than user text, or no template reproduces the rendering.
     """
     fixed: dict[str, Any] = dict(values)
     for argument in prompt.arguments.ordered:
         name = argument.name
         if argument.arg.secret:
-            reject(prompt, f"{name!r} is a secret, but clients store typed arguments")
+            reject(prompt, f"argument {name!r} is secret, but clients store the arguments that users type")
         if argument.required and name not in fixed and not argument.blank_is_value:
             hint = f"use --set {name}=VALUE to freeze it, or {LIVE_HINT}"
             expected = argument.reader.expected
             reject(prompt, f"{name!r} requires {expected}, but a placeholder accepts any text: {hint}")
         if not argument.required and not _is_placeholder(argument):
             fixed.setdefault(name, None)
-    template, difference = _template(prompt, fixed, lossy=lossy)
+    template, difference = _build_template(prompt, fixed, lossy=lossy)
     for number, turn in enumerate(template.turns, 1):
         if turn.role != "user":
             reject(prompt, f"turn {number} has the role {turn.role!r}, but a file can contain only user text")
@@ -142,7 +142,9 @@ def freeze(
         argument for argument in prompt.arguments.ordered if Placeholder(argument.name) in parts
     )
     shown = {
-        argument.name: short.repr(values[argument.name] if argument.name in values else _default(argument))
+        argument.name: short.repr(
+            values[argument.name] if argument.name in values else _current_default(argument)
+        )
         for argument in prompt.arguments.ordered
         if argument not in placeholders
     }
@@ -150,28 +152,34 @@ def freeze(
 
 
 def _is_placeholder(argument: Argument) -> bool:
-    """Return whether an optional argument's default is what a client inserts if nothing is typed."""
+    """Return whether an optional argument's default is what a client inserts if the user types nothing."""
     default = argument.default
     if not argument.blank_is_value or argument.arg.env or not isinstance(default, str):
         return False
     return not default or _UNFILLED.fullmatch(default) is not None
 
 
-def _default(argument: Argument) -> Any:
-    """Return the current default of an optional argument, converted to text if clients can send it."""
+def _current_default(argument: Argument) -> Any:
+    """Return the current default of an optional argument, as text if clients could send it as an argument."""
     default = argument.default if argument.default_text is None else argument.default_text
     return text_of(default) if default is not None and can_be_sent(default) else default
 
 
-def _template(prompt: CompiledPrompt, fixed: Mapping[str, Any], *, lossy: bool) -> tuple[PromptTemplate, str]:
-    """Return a template for the arguments that are not fixed, and how it can differ from the rendering."""
+def _build_template(
+    prompt: CompiledPrompt, fixed: Mapping[str, Any], *, lossy: bool
+) -> tuple[PromptTemplate, str]:
+    """
+    Return a template with placeholders for the arguments that are not fixed.
+
+    Also return a sentence about how the template can differ from the rendering; ``""`` if it does not differ.
+    """
     optional = [
         argument
         for argument in prompt.arguments.ordered
         if not argument.required and argument.name not in fixed
     ]
     blank = [argument.name for argument in optional if not argument.default]
-    # Clients insert lines as they are, but `fill` indents them.
+    # Clients insert lines unchanged, but `fill` indents them.
     one_line = [argument.name for argument in optional]
     attempts = [(fixed, False)]
     without_blank = {**fixed, **dict.fromkeys(blank)}
@@ -180,7 +188,7 @@ def _template(prompt: CompiledPrompt, fixed: Mapping[str, Any], *, lossy: bool) 
     if lossy:
         attempts.append((without_blank, True))
     reason, hint = "", LIVE_HINT
-    token = UNAVAILABLE.set("it uses the workspace, whose current content a file would freeze")
+    token = UNAVAILABLE.set("it uses the workspace, whose current content would be frozen in the file")
     try:
         for values, is_lossy in attempts:
             try:
@@ -199,17 +207,17 @@ def _template(prompt: CompiledPrompt, fixed: Mapping[str, Any], *, lossy: bool) 
 
 class LiveCommand(Struct, frozen=True):
     """
-    The command that renders a prompt with the typed text.
+    The command line that renders a prompt with the text that the user types.
 
     Args:
         prompt:
             The prompt.
 
         target:
-            The words that name the targets; ``""`` for the configured targets.
+            The words of the command line that name the targets; ``""`` for the configured targets.
 
         end:
-            The unguessable line that ends the typed text.
+            The line that marks the end of the typed text. Users cannot guess it.
     """
 
     prompt: CompiledPrompt
@@ -222,47 +230,47 @@ class LiveCommand(Struct, frozen=True):
 
     @property
     def base_command(self) -> str:
-        """The command without arguments, in which no shell or client expands anything."""
+        """The command line without arguments. It contains nothing that a shell or a client would expand."""
         return f"promptkit render {self.target and f'{self.target} '}{self.prompt.name}"
 
     @property
     def command_line(self) -> str:
-        """The command that reads the typed text from standard input."""
+        """The command line that reads the typed text from standard input."""
         return f"{self.base_command} --typed {self.end}"
 
 
 def _reject_at(prompt: CompiledPrompt, text: str, offset: int, syntax: str) -> NoReturn:
-    """Raise a `ClientFileError` for a part of the text that a client would interpret."""
+    """Raise a `ClientFileError` for the part of *text* at *offset*, which a client would interpret."""
     line = text.count("\n", 0, offset) + 1
-    reject(prompt, f"line {line} of its text has {syntax}, which cannot be escaped: {LIVE_HINT}")
+    reject(prompt, f"line {line} of its text contains {syntax}, which cannot be escaped: {LIVE_HINT}")
 
 
 def _argument_hint(prompt: CompiledPrompt) -> str:
-    """Return the argument hint that clients show: optional arguments first, by name, then required ones."""
+    """Return the argument hint that clients show: the optional arguments first, then the required ones."""
     ordered = sorted(prompt.arguments.ordered, key=lambda argument: argument.required)
     return " ".join(f"[{argument.name}{'' if argument.required else '='}]" for argument in ordered)
 
 
-def target_word(target: str) -> str:
+def require_shell_word(target: str) -> str:
     """
-    Return *target* if it can be a word of a shell command.
+    Return *target* if it can be a word of a shell command without quotes.
 
     Raises:
         ClientFileError: If a shell or a client would interpret a part of *target*.
     """
     if shlex.quote(target) != target or target.startswith("-"):
         msg = (
-            f"the target {target!r} cannot be part of a command: rename it so that it has no blanks or "
+            f"the target {target!r} cannot be part of a command: rename it so that it contains no blanks or "
             f"special characters"
         )
         raise ClientFileError(msg)
     return target
 
 
-#: Matches a placeholder of Claude Code; a preceding backslash escapes the placeholder.
+#: Matches the start of a placeholder of Claude Code. A backslash before it escapes the placeholder.
 _CLAUDE_PLACEHOLDER: Final = re.compile(r"\$(?=[0-9]+(?!\w)|ARGUMENTS)")
 
-#: Syntax that Claude Code does not read as text, with descriptions.
+#: Syntax that Claude Code interprets and that cannot be escaped, with descriptions for error messages.
 _CLAUDE_RESERVED: Final = {
     re.compile(r"\\\$(?=[0-9]|ARGUMENTS)"): r"a backslash before a placeholder of Claude Code, as in '\$1'",
     re.compile(r"\$\{CLAUDE_"): "'${CLAUDE_', a placeholder of Claude Code",
@@ -273,10 +281,10 @@ _CLAUDE_RESERVED: Final = {
 
 def claude_command(frozen: FrozenPrompt) -> bytes:
     """
-    Return a command with the text of a prompt.
+    Return the file of a slash command for Claude Code with the text of a prompt.
 
     Raises:
-        ClientFileError: If Claude Code cannot represent the text.
+        ClientFileError: If Claude Code would interpret a part of the text.
     """
     prompt, parts = frozen.prompt, frozen.parts
     text = "".join(part if isinstance(part, str) else f"<{part.name}>" for part in parts)
@@ -284,7 +292,7 @@ def claude_command(frozen: FrozenPrompt) -> bytes:
         if (match := syntax.search(text)) is not None:
             _reject_at(prompt, text, match.start(), description)
     names = [argument.name for argument in frozen.placeholders]
-    # Claude Code leaves a number in the text if nothing is typed for it, and removes $ARGUMENTS.
+    # If the user types nothing, Claude Code leaves numbered placeholders in the text, but removes $ARGUMENTS.
     is_numbered = len(names) > 1 or any(arg.has_default and arg.default for arg in frozen.placeholders)
     body = ""
     for part in parts:
@@ -301,12 +309,12 @@ def claude_command(frozen: FrozenPrompt) -> bytes:
 
 def live_claude_command(command: LiveCommand) -> bytes:
     """
-    Return a command that renders a prompt with the typed text.
+    Return the file of a slash command for Claude Code that renders a prompt with the typed text.
 
-    Claude Code inserts the typed text into the block verbatim before a shell runs it, so a here-document with
-    an unguessable last line encloses it. A user who knows that line can end the document early. The rest of
-    the text is then parsed as commands, and Claude Code does not run a block with a command that is not
-    allowed.
+    Claude Code inserts the typed text into the block verbatim before a shell runs the block. Therefore, the
+    text is in a here-document with an unguessable last line. A user who knows that line can end the document
+    early, so that the shell would parse the rest of the text as commands. However, Claude Code does not run a
+    block with a command that is not allowed.
     """
     end, command_line = command.end, command.command_line
     block = f"```!\n{command_line} <<'{end}.'\n.$ARGUMENTS\n{end}\n{end}.\n```"
@@ -315,7 +323,7 @@ def live_claude_command(command: LiveCommand) -> bytes:
 
 
 def _claude_file(prompt: CompiledPrompt, hint: str, body: str, **fields: str) -> bytes:
-    # If a model could invoke the command, it would also choose the typed text.
+    # A model that could invoke the command would also choose the typed text.
     frontmatter = {
         "description": " ".join((prompt.description or prompt.title or "").split()),
         "argument-hint": hint,
@@ -325,21 +333,23 @@ def _claude_file(prompt: CompiledPrompt, hint: str, body: str, **fields: str) ->
     return format_skill({key: value for key, value in frontmatter.items() if value}, body)
 
 
-#: Characters that a multi-line TOML string must escape.
+#: Characters that must be escaped in a multi-line TOML string.
 _TOML_ESCAPED: Final = re.compile(r'[\\\x00-\x08\x0b-\x1f\x7f]|"(?="")|"\Z')
 
 
 def gemini_command(frozen: FrozenPrompt) -> bytes:
     """
-    Return a command with the text of a prompt.
+    Return the file of a slash command for Gemini CLI with the text of a prompt.
 
     Raises:
-        ClientFileError: If Gemini CLI cannot represent the text.
+        ClientFileError: If the prompt has more than one placeholder, or if Gemini CLI would interpret a part
+            of the text.
     """
     prompt, parts = frozen.prompt, frozen.parts
     if len(names := [argument.name for argument in frozen.placeholders]) > 1:
         reason = (
-            "Gemini CLI has one placeholder, {{args}}, for all typed text, but the prompt has the arguments "
+            "Gemini CLI has only one placeholder, {{args}}, for all typed text, but the prompt has the "
+            "arguments "
         )
         listed = ", ".join(map(repr, names))
         reject(prompt, f"{reason}{listed}: use --live to write a file that distinguishes them")
@@ -355,11 +365,12 @@ def gemini_command(frozen: FrozenPrompt) -> bytes:
 
 def live_gemini_command(command: LiveCommand) -> bytes:
     """
-    Return a command that renders a prompt with the typed text.
+    Return the file of a slash command for Gemini CLI that renders a prompt with the typed text.
 
     Inside the braces, Gemini CLI quotes the typed text as one shell word, except for a leading ``~``. The
-    placeholder itself is not in quotes: JavaScript expands ``$'`` in the typed text to the text after the
-    placeholder, in place of the closing quote. This causes a syntax error in the shell, and nothing runs.
+    placeholder itself is not in quotes. If the typed text contains ``$'``, JavaScript expands it to the
+    text after the placeholder, which replaces the closing quote. This causes a syntax error in the shell, so
+    that no command runs.
     """
     shell_command = f"printf %s\\\\n .{{{{args}}}} {command.end} | {command.command_line}"
     return _gemini_file(command.prompt, f"!{{{shell_command}}}")
@@ -372,7 +383,7 @@ def _gemini_file(prompt: CompiledPrompt, text: str) -> bytes:
     return f'description = {quoted}\nprompt = """\n{escaped}"""\n'.encode()
 
 
-#: Instructions for passing arguments.
+#: The instructions for passing arguments, in a skill that runs a command.
 _ARGUMENTS_HINT: Final = (
     "Add each argument as `NAME=VALUE`, quoted so that the shell does not interpret it. Write a value "
     "that is long, has several lines or comes from an untrusted source to a file, and pass `NAME=@FILE`."
@@ -380,16 +391,16 @@ _ARGUMENTS_HINT: Final = (
 
 
 def skill_name(name: str) -> str:
-    """Return the name of a prompt's skill, in the syntax that the format allows."""
+    """Return the name of the skill for a prompt, in the syntax that the format of skills requires."""
     return name.lower().replace("_", "-")
 
 
 def skill_files(frozen: FrozenPrompt) -> dict[str, HashedBytes]:
     """
-    Return the files of a skill with the text of a prompt, and a marker for each argument.
+    Return the files of a skill with the text of a prompt, in which a marker replaces each argument.
 
     Raises:
-        ClientFileError: If the prompt cannot be a skill.
+        ClientFileError: If the prompt's name or description is not valid for a skill.
     """
     prompt, parts = frozen.prompt, frozen.parts
     text = "".join(part for part in parts if isinstance(part, str))
@@ -400,13 +411,13 @@ def skill_files(frozen: FrozenPrompt) -> dict[str, HashedBytes]:
         f"{prefix}{part.name}{suffix}" if isinstance(part, Placeholder) else part for part in parts
     )
     if not frozen.placeholders:
-        return _skill(prompt, body)
+        return _build_skill_files(prompt, body)
     lines = _argument_lines(frozen.placeholders, prefix, suffix)
     intro = (
         "Replace each of these placeholders with the value that the user provides, and then follow the "
         "instructions below the line."
     )
-    return _skill(prompt, "\n".join([intro, "", *lines, "", "---", "", body]))
+    return _build_skill_files(prompt, "\n".join([intro, "", *lines, "", "---", "", body]))
 
 
 def live_skill_files(command: LiveCommand) -> dict[str, HashedBytes]:
@@ -414,7 +425,7 @@ def live_skill_files(command: LiveCommand) -> dict[str, HashedBytes]:
     Return the files of a skill with instructions to run the command that renders a prompt.
 
     Raises:
-        ClientFileError: If the prompt cannot be a skill.
+        ClientFileError: If the prompt's name or description is not valid for a skill.
     """
     prompt = command.prompt
     lines = [
@@ -424,37 +435,38 @@ def live_skill_files(command: LiveCommand) -> dict[str, HashedBytes]:
     ]
     if prompt.arguments.ordered:
         lines += ["", _ARGUMENTS_HINT, "", *_argument_lines(prompt.arguments.ordered)]
-    return _skill(prompt, "\n".join(lines))
+    return _build_skill_files(prompt, "\n".join(lines))
 
 
 def require_explicit_use(files: dict[str, HashedBytes]) -> dict[str, HashedBytes]:
-    """Add the setting that makes Codex use a skill only when the user asks for it, as with prompts."""
+    """Add the setting that makes Codex use a skill only if the user asks for it, as with a prompt."""
     return {**files, "agents/openai.yaml": HashedBytes(b"policy:\n  allow_implicit_invocation: false\n")}
 
 
 def _argument_lines(arguments: Iterable[Argument], prefix: str = "", suffix: str = "") -> Iterator[str]:
-    """Yield a line for each argument."""
+    """Yield a Markdown list item for each argument."""
     for argument in arguments:
         text = f": {' '.join(argument.description.split())}" if argument.description else ""
         yield f"- `{prefix}{argument.name}{suffix}`{'' if argument.required else ' (optional)'}{text}"
 
 
-def _skill(prompt: CompiledPrompt, body: str) -> dict[str, HashedBytes]:
+def _build_skill_files(prompt: CompiledPrompt, body: str) -> dict[str, HashedBytes]:
     fields = {"name": skill_name(prompt.name), "description": " ".join((prompt.description or "").split())}
     for problem in check_fields(fields, fields["name"]):
         reject(prompt, f"as a skill, {problem.message}: {problem.hint}")
     return {SKILL_FILE: HashedBytes(format_skill(fields, body))}
 
 
-#: The file with the requests, and with what a grader expects of each run.
+#: The path of the file that contains the requests, and the result that a grader expects for each of them.
 EVALS: Final = "evals/evals.json"
 
-#: The file with the requests, and whether the skill should be chosen, for `run_eval.py --eval-set`.
+#: The path of the file that contains the requests, and whether the model should choose the skill for each of
+#: them. It is for ``run_eval.py --eval-set``.
 TRIGGERS: Final = "evals/triggers.json"
 
 
 def eval_files(skill: CompiledSkill) -> dict[str, bytes]:
-    """Return the files of a skill's evals, by path in the skill's folder."""
+    """Return the files with a skill's evals, keyed by path relative to the skill's folder."""
     evals, triggers = [], []
     for number, case in enumerate(skill.saved(), 1):
         expected = f"The skill {skill.name!r} {'is' if case.wanted else 'is not'} used"

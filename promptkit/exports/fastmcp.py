@@ -26,9 +26,9 @@ def add_prompts(server: "FastMCP[Any]", target: Target) -> None:
     """
     Add prompts and their completions to a FastMCP server.
 
-    To clients, the prompts and their error messages are the same as on a promptkit server. The requests pass
-    through the server's middleware. A server has a single ``completion`` handler, so call this function after
-    registering your own handler, which still receives all other requests.
+    Clients receive the same prompts and error messages as from a promptkit server. The requests pass through
+    the server's middleware. A server can have only one ``completion`` handler, so call this function after
+    registering your own handler, which still receives all other completion requests.
 
     Args:
         server:
@@ -40,23 +40,23 @@ def add_prompts(server: "FastMCP[Any]", target: Target) -> None:
     Raises:
         LoadError: If *target* does not exist.
 
-        CompileError: If a prompt does not compile. From a `Catalog`, the valid prompts are served.
+        CompileError: If a prompt does not compile. If *target* is a `Catalog`, its valid prompts are served.
     """
     source = InProcessServer(target)
     for listed in source.list_prompts():
         server.add_prompt(_AddedPrompt.of(source, listed))
-    server.add_completion_handler(_completion_handler(source, server._completion_handler))  # noqa: SLF001 (there is no other way)
+    server.add_completion_handler(_completion_handler(source, server._completion_handler))  # noqa: SLF001 (no public API)
 
 
 class _AddedPrompt(Prompt):
-    """A fastmcp prompt that promptkit renders."""
+    """A FastMCP prompt that promptkit renders."""
 
     _source: InProcessServer = PrivateAttr()
     _listed: ListedPrompt = PrivateAttr()
 
     @classmethod
     def of(cls, source: InProcessServer, listed: ListedPrompt) -> "_AddedPrompt":
-        """Create a fastmcp prompt from its listing."""
+        """Create a FastMCP prompt from its entry in the list of prompts."""
         arguments = [
             PromptArgument(
                 name=argument.name, description=argument.description, required=bool(argument.required)
@@ -69,7 +69,7 @@ class _AddedPrompt(Prompt):
         return prompt
 
     def to_mcp_prompt(self, **overrides: Any) -> ListedPrompt:
-        """Return the listing with argument titles, which fastmcp does not support."""
+        """Return the prompt's entry for the list, with the argument titles that FastMCP does not support."""
         prompt = super().to_mcp_prompt(**overrides)
         return prompt.model_copy(update={"arguments": self._listed.arguments})
 
@@ -79,7 +79,7 @@ class _AddedPrompt(Prompt):
         with suppress(RuntimeError):  # outside a request
             session = get_context().session
         rendering = await self._source.get_prompt(self._listed.name, arguments, session)
-        # The constructor of fastmcp's Message rejects resource links, but clients accept them.
+        # The constructor of FastMCP's Message rejects resource links, although clients accept them.
         messages = [
             Message.model_construct(role=message.role, content=message.content)
             for message in rendering.messages
@@ -88,14 +88,14 @@ class _AddedPrompt(Prompt):
 
 
 def _completion_handler(source: InProcessServer, fallback: "CompletionHandler | None") -> "CompletionHandler":
-    """Return a completion handler for the prompts of *source* that delegates the rest to *fallback*."""
+    """Return a completion handler for the prompts of *source*. It passes all other requests to *fallback*."""
 
     async def complete(ref: Any, argument: CompletionArgument, context: CompletionContext | None) -> Any:
         if isinstance(ref, PromptReference) and ref.name in source.catalog:
             return await source.complete(ref.name, argument, context)
         if fallback is None:
             return None
-        completion = await to_thread.run_sync(fallback, ref, argument, context)  # it can block
+        completion = await to_thread.run_sync(fallback, ref, argument, context)  # because it can block
         return await completion if inspect.isawaitable(completion) else completion
 
     return complete

@@ -48,9 +48,9 @@ def add_prompts(server: MCPServer[Any] | LowLevelServer[Any], target: Target) ->
     """
     Add prompts and their completions to a server of the official Python SDK.
 
-    To clients, the prompts and their error messages are the same as on a promptkit server. The server
-    continues to answer all other requests. Its own prompts with the same names are replaced. Call this
-    function after registering the server's own prompts and its ``completion`` handler.
+    Clients receive the same prompts and error messages as from a promptkit server. The server continues to
+    answer all other requests itself. If one of its own prompts has the same name as an added prompt, it is
+    replaced. Call this function after registering the server's own prompts and its ``completion`` handler.
 
     Args:
         server:
@@ -62,11 +62,11 @@ def add_prompts(server: MCPServer[Any] | LowLevelServer[Any], target: Target) ->
     Raises:
         LoadError: If *target* does not exist.
 
-        CompileError: If a prompt does not compile. From a `Catalog`, the valid prompts are served.
+        CompileError: If a prompt does not compile. If *target* is a `Catalog`, its valid prompts are served.
     """
     source = InProcessServer(target)
     low_level = server._lowlevel_server if isinstance(server, MCPServer) else server  # noqa: SLF001 (its own decorators do the same)
-    # The previous handlers receive the requests that are not about the added prompts.
+    # The previous handlers receive the requests that do not concern the added prompts.
     previous = {
         method: entry.handler
         for method in ("prompts/list", "prompts/get", "completion/complete")
@@ -74,7 +74,7 @@ def add_prompts(server: MCPServer[Any] | LowLevelServer[Any], target: Target) ->
     }
 
     async def list_prompts(context: Any, params: PaginatedRequestParams) -> Any:
-        """Return a page of the server's own prompts; the last page also has the added prompts."""
+        """Return a page of the server's own prompts. The last page also contains the added prompts."""
         page: Any = ListPromptsResult(prompts=[])
         if "prompts/list" in previous:
             page = await previous["prompts/list"](context, params)
@@ -107,8 +107,8 @@ class InProcessServer:
     An in-process server that answers requests about prompts on behalf of another server.
 
     The server has promptkit's time limits, error messages and threads. The threads start with the first
-    request, so that the process can fork before that. Prompts that need scopes are omitted, because the
-    scopes of callers are unknown here.
+    request, so that the process can still fork before that request. Prompts that require scopes are omitted,
+    because the callers' scopes are unknown here.
 
     Args:
         target:
@@ -117,7 +117,8 @@ class InProcessServer:
     Raises:
         LoadError: If *target* does not exist.
 
-        CompileError: If a prompt or resource does not compile. From a `Catalog`, the valid items are served.
+        CompileError: If a prompt or resource does not compile. If *target* is a `Catalog`, its valid items
+            are served.
     """
 
     def __init__(self, target: Target) -> None:
@@ -128,7 +129,7 @@ class InProcessServer:
         self._ids = count(1)
 
     def list_prompts(self) -> list[Prompt]:
-        """Return the prompts as clients list them."""
+        """Return the prompts in the form in which servers list them."""
         lowering = lowering_for(LATEST_HANDSHAKE)
         listings = msgspec.to_builtins([lowering.prompt(prompt) for prompt in self.catalog.prompts])
         return [Prompt.model_validate(listing) for listing in listings]
@@ -168,10 +169,10 @@ class InProcessServer:
                 The prompt's name.
 
             argument:
-                The argument, and its value typed so far.
+                The argument, and the part of its value that was typed so far.
 
             context:
-                The arguments already chosen.
+                The values that were already chosen for other arguments.
 
         Raises:
             MCPError: In the same cases as `get_prompt`.
@@ -204,7 +205,7 @@ class InProcessServer:
 
     @cached_property
     def _input(self) -> SimpleQueue[bytes]:
-        """The server's input queue. The first access starts the server."""
+        """The queue of input lines. The first access starts the server."""
         server = Server(self.catalog, self._receive, limits=Limits(completions=inf))
         server.read_from(self._lines.get, bool)  # the input never ends
         return self._lines
@@ -216,7 +217,7 @@ class InProcessServer:
 
 
 def _meta(session: "ServerSession | None") -> dict[str, Any]:
-    """Return the ``_meta`` of a request. It declares no client capabilities, such as elicitation."""
+    """Return the ``_meta`` of a request. It does not declare any client capabilities, such as elicitation."""
     (revision,) = MODERN
     params = session.client_params if session is not None else None
     name, version = (params.client_info.name, params.client_info.version) if params else ("unknown", VERSION)

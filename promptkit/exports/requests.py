@@ -1,7 +1,7 @@
 """
-Whole requests to OpenAI, Anthropic and Gemini, as keyword arguments of their SDKs' calls.
+Whole requests to OpenAI, Anthropic and Gemini, as keyword arguments for the functions of their SDKs.
 
-The schemas of answers are in the strict subset of JSON Schema that each vendor supports.
+The schemas of answer types use only the subset of JSON Schema that the vendor supports.
 """
 
 import re
@@ -15,7 +15,7 @@ from promptkit.exports.vendor_messages import anthropic_parts, gemini_contents, 
 from promptkit.language.messages import Workflow, make_workflow
 from promptkit.types.schemas import answer_name, answer_schema
 
-#: Keywords of JSON Schema that every vendor supports.
+#: The keywords of JSON Schema that every vendor supports.
 _COMMON: Final = frozenset(
     (
         *("type", "description", "enum", "format", "anyOf", "items"),
@@ -23,6 +23,7 @@ _COMMON: Final = frozenset(
     )
 )
 
+#: The string formats that most vendors support.
 _FORMATS: Final = frozenset(("date-time", "date", "time", "duration"))
 
 
@@ -30,35 +31,36 @@ class UnsupportedAnswerError(PromptkitError, TypeError):
     """
     A vendor does not support an answer type.
 
-    The message names the unsupported part of the type, and suggests a replacement.
+    The message names the unsupported part of the type, and how to replace it.
     """
 
 
-class Strictness(Struct, frozen=True):
+class SchemaSubset(Struct, frozen=True):
     """
-    The subset of JSON Schema that a vendor supports; the vendor rejects everything else.
+    The subset of JSON Schema that a vendor supports. The vendor rejects all other schemas.
 
     Args:
         vendor:
-            The vendor's name in error messages.
+            The vendor's name for error messages.
 
         keywords:
-            The supported keywords. Other keywords are removed, and descriptions repeat their meaning.
+            The supported keywords. All other keywords are removed; the descriptions in a schema repeat their
+            meaning.
 
         formats:
             The supported string formats.
 
         supports_any_names:
-            Whether an object can have members with arbitrary names.
+            Whether an object can have properties with arbitrary names.
 
         supports_recursion:
-            Whether a class can contain itself.
+            Whether a type can refer to itself.
 
         supports_any_root:
-            Whether an answer can have a type other than object.
+            Whether the type of the whole answer can be something other than an object.
 
         all_required:
-            Whether all members of an object must be required.
+            Whether every property of an object must be required.
     """
 
     vendor: str
@@ -71,10 +73,10 @@ class Strictness(Struct, frozen=True):
 
     def schema(self, answer: Any) -> dict[str, Any]:
         """
-        Return the schema of a type in the vendor's subset.
+        Return the JSON Schema of an answer type, restricted to the vendor's subset.
 
         Raises:
-            UnsupportedAnswerError: If the vendor does not support the type; the message names the unsupported
+            UnsupportedAnswerError: If the vendor does not support the type. The message names the unsupported
                 part.
 
             TypeError: If promptkit does not support the type.
@@ -87,7 +89,7 @@ class Strictness(Struct, frozen=True):
     def _adapt(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:
         if "$ref" in schema and not self.supports_recursion:
             self._reject(path, "refers to itself", "declare a fixed number of levels")
-        if "$ref" in schema:  # no other keywords are allowed next to it
+        if "$ref" in schema:  # other keywords are not allowed next to it
             return {"$ref": schema["$ref"]}
         adapted = {keyword: value for keyword, value in schema.items() if keyword in self.keywords}
         if adapted.get("format") not in self.formats:
@@ -103,7 +105,7 @@ class Strictness(Struct, frozen=True):
         return self._close_object(adapted, path) if adapted.get("type") == "object" else adapted
 
     def _close_object(self, schema: dict[str, Any], path: str) -> dict[str, Any]:
-        """Return an object schema without additional properties."""
+        """Return the schema of an object with the restriction that it cannot have additional properties."""
         if "properties" not in schema:
             if self.supports_any_names:
                 return schema
@@ -117,12 +119,12 @@ class Strictness(Struct, frozen=True):
 
 
 def schema_name(answer: Any) -> str:
-    """Return the name of a type as vendors require it: at most 64 letters, digits, ``_`` and ``-``."""
+    """Return the name of a type in the form that vendors require: up to 64 letters, digits, ``_``, ``-``."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", answer_name(answer)).strip("_")[:64] or "answer"
 
 
 #: https://developers.openai.com/api/docs/guides/structured-outputs#supported-schemas
-OPENAI: Final = Strictness(
+OPENAI: Final = SchemaSubset(
     "OpenAI",
     _COMMON
     | {"pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
@@ -131,7 +133,7 @@ OPENAI: Final = Strictness(
 )
 
 #: https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations
-ANTHROPIC: Final = Strictness(
+ANTHROPIC: Final = SchemaSubset(
     "Anthropic",
     _COMMON,
     _FORMATS | {"ipv4", "ipv6", "uuid", "email", "hostname", "uri"},
@@ -140,7 +142,7 @@ ANTHROPIC: Final = Strictness(
 )
 
 #: https://ai.google.dev/gemini-api/docs/structured-output#json-schema-support
-GEMINI: Final = Strictness(
+GEMINI: Final = SchemaSubset(
     "Gemini",
     _COMMON | {"minimum", "maximum", "minItems", "maxItems"},
     _FORMATS - {"duration"},
@@ -159,14 +161,14 @@ def openai_chat_request(
     **fields: Any,
 ) -> dict[str, Any]:
     """
-    Return the arguments of ``client.chat.completions.create(**...)``.
+    Return the keyword arguments for ``client.chat.completions.create(**...)``.
 
     Args:
         workflow:
             The rendering of a prompt.
 
         answer:
-            The type of the answer. The default is the prompt's answer type.
+            The answer type. The default is the answer type of the prompt.
 
         lossy:
             Whether to replace content that OpenAI does not support with a text description.
@@ -175,22 +177,22 @@ def openai_chat_request(
             The role of the system part. Many OpenAI-compatible servers support only ``"system"``.
 
         **fields:
-            Other fields of the request, such as ``model``. They override the generated fields.
+            Additional fields of the request, such as ``model``. They override the generated fields.
 
     Returns:
         The messages, the response format if there is an answer type, and *fields*.
 
     Raises:
-        ExportError: If there is content that OpenAI does not support, unless *lossy*.
+        ExportError: If the rendering has content that OpenAI does not support, and *lossy* is False.
 
         UnsupportedAnswerError: If OpenAI does not support the answer type. The message names the unsupported
-            part of the type. The error is a TypeError.
+            part of the type. The error is also a `TypeError`.
 
     See Also:
         https://platform.openai.com/docs/api-reference/chat/create
     """
     request: dict[str, Any] = {"messages": openai_chat(workflow, lossy=lossy, system_role=system_role)}
-    if (answer_type := _answer(workflow, answer)) is not None:
+    if (answer_type := _answer_type(workflow, answer)) is not None:
         request["response_format"] = {"type": "json_schema", "json_schema": _named_schema(answer_type)}
     return {**request, **fields}
 
@@ -199,30 +201,31 @@ def openai_responses_request(
     workflow: Workflow, *, answer: Any = None, lossy: bool = False, **fields: Any
 ) -> dict[str, Any]:
     """
-    Return the arguments of ``client.responses.create(**...)``.
+    Return the keyword arguments for ``client.responses.create(**...)``.
 
     Args:
         workflow:
             The rendering of a prompt.
 
         answer:
-            The type of the answer. The default is the prompt's answer type.
+            The answer type. The default is the answer type of the prompt.
 
         lossy:
             Whether to replace content that OpenAI does not support with a text description.
 
         **fields:
-            Other fields of the request, such as ``model``. They override the generated fields; a ``text``
-            dictionary is merged with the generated one.
+            Additional fields of the request, such as ``model``. They override the generated fields; a
+            ``text`` dictionary is merged with the generated one.
 
     Returns:
-        The input, any instructions and response format, and *fields*.
+        The input, the instructions if there is a system part, the response format if there is an answer type,
+        and *fields*.
 
     Raises:
-        ExportError: If there is content that OpenAI does not support, unless *lossy*.
+        ExportError: If the rendering has content that OpenAI does not support, and *lossy* is False.
 
         UnsupportedAnswerError: If OpenAI does not support the answer type. The message names the unsupported
-            part of the type. The error is a TypeError.
+            part of the type. The error is also a `TypeError`.
 
     See Also:
         https://platform.openai.com/docs/api-reference/responses/create
@@ -230,7 +233,7 @@ def openai_responses_request(
     request: dict[str, Any] = {"input": openai_responses(_remove_system(workflow), lossy=lossy)}
     if workflow.system is not None:
         request["instructions"] = workflow.system.text
-    if (answer_type := _answer(workflow, answer)) is not None:
+    if (answer_type := _answer_type(workflow, answer)) is not None:
         schema = {"type": "json_schema", **_named_schema(answer_type)}
         request["text"] = {"format": schema, **fields.pop("text", {})}
     return {**request, **fields}
@@ -240,31 +243,32 @@ def anthropic_request(
     workflow: Workflow, *, answer: Any = None, lossy: bool = False, **fields: Any
 ) -> dict[str, Any]:
     """
-    Return the arguments of ``client.messages.create(**...)``.
+    Return the keyword arguments for ``client.messages.create(**...)``.
 
     Args:
         workflow:
             The rendering of a prompt.
 
         answer:
-            The type of the answer. The default is the prompt's answer type.
+            The answer type. The default is the answer type of the prompt.
 
         lossy:
             Whether to replace content that Anthropic does not support with a text description.
 
         **fields:
-            Other fields of the request, such as ``model`` and ``max_tokens``, both of which Anthropic
+            Additional fields of the request, such as ``model`` and ``max_tokens``, both of which Anthropic
             requires. They override the generated fields; an ``output_config`` dictionary is merged with the
             generated one.
 
     Returns:
-        The messages, any system part and output format, and *fields*.
+        The messages, the system part if there is one, the output format if there is an answer type, and
+        *fields*.
 
     Raises:
-        ExportError: If there is content that Anthropic does not support, unless *lossy*.
+        ExportError: If the rendering has content that Anthropic does not support, and *lossy* is False.
 
         UnsupportedAnswerError: If Anthropic does not support the answer type. The message names the
-            unsupported part of the type. The error is a TypeError.
+            unsupported part of the type. The error is also a `TypeError`.
 
     See Also:
         https://docs.anthropic.com/en/api/messages
@@ -273,7 +277,7 @@ def anthropic_request(
     request: dict[str, Any] = {"messages": messages}
     if system:
         request["system"] = system
-    if (answer_type := _answer(workflow, answer)) is not None:
+    if (answer_type := _answer_type(workflow, answer)) is not None:
         schema = {"type": "json_schema", "schema": ANTHROPIC.schema(answer_type)}
         request["output_config"] = {"format": schema, **fields.pop("output_config", {})}
     return {**request, **fields}
@@ -283,30 +287,31 @@ def gemini_request(
     workflow: Workflow, *, answer: Any = None, lossy: bool = False, **fields: Any
 ) -> dict[str, Any]:
     """
-    Return the arguments of ``client.models.generate_content(**...)``.
+    Return the keyword arguments for ``client.models.generate_content(**...)``.
 
     Args:
         workflow:
             The rendering of a prompt.
 
         answer:
-            The type of the answer. The default is the prompt's answer type.
+            The answer type. The default is the answer type of the prompt.
 
         lossy:
             Whether to replace content that Gemini does not support with a text description.
 
         **fields:
-            Other fields of the request, such as ``model``. A ``config`` dictionary is merged with the
+            Additional fields of the request, such as ``model``. A ``config`` dictionary is merged with the
             generated one.
 
     Returns:
-        The contents, a ``config`` with any system part and response schema, and *fields*.
+        The contents, *fields*, and a ``config`` with the system part and the schema of the answer, if there
+        are any.
 
     Raises:
-        ExportError: If there is content that Gemini does not support, unless *lossy*.
+        ExportError: If the rendering has content that Gemini does not support, and *lossy* is False.
 
         UnsupportedAnswerError: If Gemini does not support the answer type. The message names the unsupported
-            part of the type. The error is a TypeError.
+            part of the type. The error is also a `TypeError`.
 
     See Also:
         https://ai.google.dev/api/generate-content
@@ -314,7 +319,7 @@ def gemini_request(
     config: dict[str, Any] = {}
     if workflow.system is not None:
         config["system_instruction"] = workflow.system.text
-    if (answer_type := _answer(workflow, answer)) is not None:
+    if (answer_type := _answer_type(workflow, answer)) is not None:
         config["response_mime_type"] = "application/json"
         config["response_json_schema"] = GEMINI.schema(answer_type)
     config |= fields.pop("config", {})
@@ -323,14 +328,14 @@ def gemini_request(
 
 
 def _remove_system(workflow: Workflow) -> Workflow:
-    """Return the workflow without its system part, which has another field in the request."""
+    """Return the workflow without its system part, which belongs in a separate field of the request."""
     return make_workflow(workflow.messages, cache_points=workflow.cache_points)
 
 
-def _answer(workflow: Workflow, answer: Any) -> Any:
+def _answer_type(workflow: Workflow, answer: Any) -> Any:
     return workflow.answer if answer is None else answer
 
 
 def _named_schema(answer: Any) -> dict[str, Any]:
-    """Return the named schema of an answer, as both OpenAI APIs expect it."""
+    """Return the schema of an answer type with a name, in the form that both OpenAI APIs expect."""
     return {"name": schema_name(answer), "schema": OPENAI.schema(answer), "strict": True}

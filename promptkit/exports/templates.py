@@ -1,4 +1,4 @@
-"""Prompts as templates with placeholders, verified by rendering them with many argument values."""
+"""Prompts as templates with placeholders, which are verified by rendering the prompts with many values."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -21,11 +21,12 @@ from promptkit.types.kinds import unwrap_type
 
 __all__ = ["Placeholder", "PromptTemplate", "TemplateError", "TemplateTurn", "template_of"]
 
-#: The role and text of each message in a rendering.
+#: The role and the text of each message in a rendering.
 _Rendering: TypeAlias = list[tuple[Role | Literal["system"], str]]
 
-#: Strings that prompts can treat specially: omit, indent, escape, fence or truncate.
-_TEXTS: Final = (
+#: Strings that prompts might treat specially, for example by omitting, indenting, escaping or truncating
+#: them.
+_TEST_TEXTS: Final = (
     "two words",
     "two\nlines",
     " blanks around ",
@@ -42,23 +43,23 @@ _TEXTS: Final = (
     "long " * 20_000,
 )
 
-#: The number of characters shown before and after the first difference.
+#: The number of characters to show before and after the first difference.
 _CONTEXT: Final = 30
 
 
 class TemplateError(PromptkitError, ValueError):
     """
-    A prompt cannot be represented by a template.
+    A prompt cannot be converted to a template.
 
     Args:
         prompt:
             The prompt's name.
 
         reason:
-            The reason, with a hint.
+            The reason, and in most cases how to fix the problem.
 
         is_close:
-            Whether a template exists that is correct for most text.
+            Whether there is a template that is correct for plain words, but not for every string.
     """
 
     def __init__(self, prompt: str, reason: str, *, is_close: bool = False) -> None:
@@ -90,10 +91,10 @@ class TemplateTurn(Struct, frozen=True):
 
     Args:
         role:
-            The message's role; ``"system"`` for the system part, which comes first.
+            The message's role; ``"system"`` for the system part, which is the first message.
 
         parts:
-            Strings and placeholders, in order. Strings are not empty, and never adjacent.
+            The strings and placeholders, in order. Strings are never empty, and never adjacent to each other.
     """
 
     role: Role | Literal["system"]
@@ -116,7 +117,7 @@ class PromptTemplate(Struct, frozen=True):
     turns: tuple[TemplateTurn, ...]
 
     def fill(self, texts: Mapping[str, str]) -> _Rendering:
-        """Fill in the placeholders, and return the role and text of each message."""
+        """Replace the placeholders with *texts*, and return the role and the text of each message."""
         return [
             (turn.role, "".join(part if isinstance(part, str) else texts[part.name] for part in turn.parts))
             for turn in self.turns
@@ -131,34 +132,35 @@ def template_of(
     one_line: Collection[str] = (),
 ) -> PromptTemplate:
     """
-    Return a template that equals the prompt's rendering for any values of its placeholders.
+    Return a template that matches the prompt's rendering for any values of its placeholders.
 
-    Every argument of type `str` without a value becomes a placeholder; other arguments have their values or
-    defaults. The prompt is rendered with unique words to locate the placeholders, and then with many other
-    strings. The template must match every rendering.
+    Each argument of type `str` without a fixed value becomes a placeholder. All other arguments have their
+    fixed value or their default. The prompt is rendered with unique words to locate the placeholders, and
+    then with many other strings. The template must match every rendering.
 
     Args:
         prompt:
             The prompt.
 
         values:
-            Fixed values by argument name, as a client sends them; None means the default.
+            Fixed values, keyed by argument name, in the form that clients send; a value of None means the
+            argument's default.
 
         lossy:
-            Whether to accept a template that matches for plain words, but not for all text.
+            Whether to accept a template that matches the rendering for plain words, but not for every string.
 
         one_line:
-            The placeholders for which the template must match only one-line text.
+            The names of the placeholders for which the template needs to match only text without line breaks.
 
     Raises:
-        TemplateError: If there is no such template. The message shows a value for which the rendering
-            differs.
+        TemplateError: If there is no such template. The message shows a value for which the template would
+            differ from the rendering.
 
         ArgumentsError: If one of *values* is invalid.
     """
     compiled = prompt.compiled if isinstance(prompt, Prompt) else prompt
-    source = _Source(compiled, values or {})
-    marks, other_marks = ({name: _mark(name, turn) for name in source.placeholders} for turn in "ab")
+    source = _TemplateSource(compiled, values or {})
+    marks, other_marks = ({name: _mark(name, series) for name in source.placeholders} for series in "ab")
     template = PromptTemplate(compiled, _turns(source.render(marks, "with placeholder values"), marks))
     for name in source.placeholders:
         if all(Placeholder(name) not in turn.parts for turn in template.turns):
@@ -170,16 +172,16 @@ def template_of(
     source.compare(
         template, dict.fromkeys(source.placeholders, "word"), "with the same word for every placeholder"
     )
-    for name, text in [] if lossy else product(source.placeholders, _TEXTS):
+    for name, text in [] if lossy else product(source.placeholders, _TEST_TEXTS):
         if name in one_line and "\n" in text:
             continue
         source.compare(template, {**marks, name: text}, f"when {name!r} is {short.repr(text)}", name)
     return template
 
 
-def _mark(name: str, turn: str) -> str:
-    """Return a unique word, in mixed case because prompts can change the case."""
-    return f"Zq{turn}{name.encode().hex()}Qz"
+def _mark(name: str, series: str) -> str:
+    """Return a unique word for an argument, in mixed case because prompts can change the case."""
+    return f"Zq{series}{name.encode().hex()}Qz"
 
 
 _MARK: Final = re.compile("Zq[ab]([0-9a-f]+)Qz")
@@ -196,40 +198,40 @@ def _turns(rendering: _Rendering, marks: Mapping[str, str]) -> tuple[TemplateTur
     return tuple(turns)
 
 
-class _Source:
+class _TemplateSource:
     """A prompt with fixed values for some arguments and placeholders for others."""
 
     def __init__(self, prompt: CompiledPrompt, values: Mapping[str, Any]) -> None:
         self._prompt, self._values = prompt, values
         unfixed = [arg for arg in prompt.arguments.ordered if arg.name not in values]
-        self.placeholders = tuple(arg.name for arg in unfixed if _takes_text(arg))
+        self.placeholders = tuple(arg.name for arg in unfixed if _accepts_any_text(arg))
         for arg in unfixed:
-            if arg.required and not _takes_text(arg):
+            if arg.required and not _accepts_any_text(arg):
                 self.reject(
                     f"{arg.name!r} requires {arg.reader.expected}, but a placeholder accepts any "
                     "text: give it a value"
                 )
 
     def reject(self, reason: str, *, is_close: bool = False) -> NoReturn:
-        """Raise a `TemplateError`."""
+        """Raise a `TemplateError`. Marks in *reason* are replaced with the names of their arguments."""
         raise TemplateError(self._prompt.name, _replace_marks_with_names(reason), is_close=is_close) from None
 
     def render(self, texts: Mapping[str, str], where: str, name: str = "") -> _Rendering:
         """
-        Render the prompt with *texts*, and return the role and text of each message.
+        Render the prompt with *texts*, and return the role and the text of each message.
 
         Args:
             texts:
                 The text for each placeholder.
 
             where:
-                A description of *texts*, for errors.
+                A phrase that describes *texts*, for error messages.
 
             name:
-                The argument whose text is not plain words, if any.
+                The name of the argument whose text is not a plain word; ``""`` if there is no such argument.
 
         Raises:
-            TemplateError: If rendering fails, or a message is not text.
+            TemplateError: If rendering fails, or the content of a message is not text.
 
             ArgumentsError: If one of the fixed values is invalid.
         """
@@ -262,24 +264,24 @@ class _Source:
             )
 
 
-def _takes_text(argument: Argument) -> bool:
+def _accepts_any_text(argument: Argument) -> bool:
     return unwrap_type(argument.annotation, core=True) is str
 
 
 def _replace_marks_with_names(text: str) -> str:
-    """Replace marks in *text* with the names of their arguments in braces."""
+    """Replace each mark in *text* with the name of its argument in double braces."""
     return _MARK.sub(lambda match: f"{{{{{bytes.fromhex(match[1]).decode()}}}}}", text)
 
 
 def _excerpt(rendering: _Rendering, other: _Rendering) -> str:
-    """Return an excerpt of a rendering at its first difference from *other*."""
+    """Return an excerpt of *rendering* around its first difference from *other*."""
     pairs = zip_longest(rendering, other, fillvalue=("", ""))
     turns = next(pair for pair in pairs if pair[0] != pair[1])
     has_role = turns[0][0] != turns[1][0]
     text, second = (
         _replace_marks_with_names(f"[{role}] {text}" if role and has_role else text) for role, text in turns
     )
-    # Different marks of an argument look the same here, so the strings can be equal.
+    # Different marks of the same argument look the same now, so the strings can be equal.
     offset = 0 if text == second else common_length(text, second)
     start = offset - _CONTEXT if offset > _CONTEXT else 0
     return repr(f"{'...' if start else ''}{text[start : offset + _CONTEXT]}")

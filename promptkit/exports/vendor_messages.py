@@ -1,7 +1,8 @@
 """
 The messages of requests to OpenAI, Anthropic and Gemini: the turns of a workflow, in a vendor's format.
 
-Each vendor defines which files it supports, and their format. Other files are errors, or become text.
+Each `Vendor` defines which files it supports, and their format. Any other file is an error, or is replaced
+with text.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,14 +23,14 @@ from promptkit.language.messages import Message, Workflow
 from promptkit.language.text import Text
 from promptkit.language.validation import Role
 
-#: A part of a turn in a vendor's format.
+#: A part of a turn, in a vendor's format.
 Part: TypeAlias = dict[str, Any]
 
-#: The maximum number of types that a hint names.
+#: The maximum number of MIME types that a hint names.
 _MAX_NAMED: Final = 4
 
 #: The maximum number of cache breakpoints in a request to OpenAI or Anthropic.
-_MAX_MARKS: Final = 4
+_MAX_BREAKPOINTS: Final = 4
 
 
 class UnsupportedPart(Struct, frozen=True):
@@ -38,13 +39,13 @@ class UnsupportedPart(Struct, frozen=True):
 
     Args:
         message:
-            The message's number in the workflow, from 1; 0 for the system part.
+            The number of the message in the workflow, starting with 1; 0 for the system part.
 
         role:
-            The message's role: ``"user"``, ``"assistant"`` or ``"system"``.
+            The role of the message: ``"user"``, ``"assistant"`` or ``"system"``.
 
         kind:
-            The MIME type of the message's content.
+            The MIME type of the message's content; ``"text"`` for the system part.
 
         hint:
             How to fix the problem.
@@ -70,7 +71,7 @@ class ExportError(PromptkitError, ValueError):
             The vendor's name.
 
         parts:
-            The unsupported messages, each with a hint.
+            The unsupported messages, each with a hint on how to fix the problem.
     """
 
     def __init__(self, vendor: str, parts: tuple[UnsupportedPart, ...]) -> None:
@@ -83,27 +84,27 @@ class ExportError(PromptkitError, ValueError):
 
     @property
     def reason(self) -> str:
-        """The unsupported messages and their hints."""
+        """The error message without the note about ``lossy=True``."""
         return f"{self.vendor} cannot represent the rendering: {'; '.join(map(str, self.parts))}"
 
 
 @attrs.frozen
 class File:
     """
-    An image, audio or another file in a message.
+    An image, an audio file or another file in a message.
 
     Args:
         mime_type:
-            The MIME type.
+            The file's MIME type.
 
         data:
-            The bytes of the file.
+            The content of the file.
 
         base64:
-            The bytes in base64.
+            The content of the file, encoded as base64.
 
         uri:
-            The URI; None if the file has no URI.
+            The file's URI; None if it has no URI.
     """
 
     mime_type: str
@@ -120,14 +121,14 @@ class File:
 @attrs.frozen
 class Turn:
     """
-    Consecutive messages of one role.
+    Consecutive messages with the same role.
 
     Args:
         role:
             The role of the messages; ``"system"`` for the system part.
 
         parts:
-            The content of the messages in the vendor's format.
+            The content of the messages, in the vendor's format.
     """
 
     role: Role | Literal["system"]
@@ -135,7 +136,7 @@ class Turn:
 
     @property
     def content(self) -> str | list[Part]:
-        """The text if it is the only part and has no cache breakpoint; otherwise the parts."""
+        """The text, if the only part is text without a cache breakpoint; otherwise the parts."""
         if len(self.parts) == 1 and self.parts[0].keys() == {"type", "text"}:
             return str(self.parts[0]["text"])
         return self.parts
@@ -144,38 +145,39 @@ class Turn:
 @attrs.frozen
 class Vendor:
     """
-    The content that a vendor supports in user turns, and its format. Assistant turns are text.
+    The content that a vendor supports in user turns, and its format. Assistant turns can contain only text.
 
     Args:
         name:
-            The vendor's name in error messages.
+            The vendor's name for error messages.
 
         text:
-            A function that formats text.
+            A function that formats text as a part.
 
         files:
-            Functions that format files, by the MIME types that the vendor supports.
+            Functions that format files as parts, keyed by the MIME types that the vendor supports.
 
         links:
-            Functions that format the URI of a file for the vendor to fetch, by MIME type.
+            Functions that format the URI of a file that the vendor can fetch, keyed by MIME type.
 
         schemes:
-            The URI schemes of files that the vendor can fetch.
+            The URI schemes of the files that the vendor can fetch.
 
         document:
-            A function that formats an embedded text resource; None if the vendor has no format for it.
+            A function that formats an embedded text resource as a part; None if the vendor has no format for
+            such resources.
 
         request:
-            The name of the function that returns a whole request, with the system part.
+            The name of the function that returns a whole request, including the system part.
 
         mark:
-            A function that adds a cache breakpoint to a part; None if the vendor has no breakpoints.
+            A function that adds a cache breakpoint to a part; None if the vendor has no cache breakpoints.
 
         marks_assistant:
-            Whether parts of assistant turns can have a breakpoint.
+            Whether parts of assistant turns can have a cache breakpoint.
 
         joins_assistant:
-            Whether to join consecutive assistant messages into one, with a blank line between them.
+            Whether to put a blank line between consecutive assistant messages, because their text is joined.
     """
 
     name: str
@@ -205,25 +207,25 @@ def turns_of(workflow: Workflow, vendor: Vendor, *, lossy: bool, has_system: boo
             Whether to replace unsupported content with text, and the system part with a user turn.
 
         has_system:
-            Whether the first turn can be the system part, with the role ``"system"``.
+            Whether the vendor supports the system part as the first turn, with the role ``"system"``.
 
     Raises:
-        ExportError: If there is content that the vendor does not support, unless *lossy*.
+        ExportError: If the workflow has content that the vendor does not support, and *lossy* is False.
     """
     turns: list[Turn] = []
     unsupported: list[UnsupportedPart] = []
     if workflow.system is not None and not has_system:
         hint = f"build the whole request with {vendor.request}(...)"
         unsupported.append(UnsupportedPart(0, "system", "text", hint))
-    marks = _Marks(workflow, vendor) if workflow.cache_points and vendor.mark else None
+    breakpoints = _CacheBreakpoints(workflow, vendor) if workflow.cache_points and vendor.mark else None
     messages = workflow.shown if has_system else workflow.sent
     for index, message in enumerate(messages, len(workflow) - len(messages)):  # the system part is -1
         parts = _parts(message, vendor)
         if parts is None:
             unsupported.append(_unsupported_part(index + 1, message, vendor))
             parts = [vendor.text(str(message.content))]
-        if marks is not None:
-            parts = marks.split(index, message, parts)
+        if breakpoints is not None:
+            parts = breakpoints.split_parts(index, message, parts)
         if turns and turns[-1].role == message.role:
             if message.role == "assistant" and vendor.joins_assistant:
                 turns[-1].parts[-1]["text"] += "\n\n"
@@ -232,16 +234,17 @@ def turns_of(workflow: Workflow, vendor: Vendor, *, lossy: bool, has_system: boo
             turns.append(Turn(message.role, parts))
     if unsupported and not lossy:
         raise ExportError(vendor.name, tuple(unsupported))
-    if marks is not None and vendor.mark:
-        marks.write(vendor.mark)
+    if breakpoints is not None and vendor.mark:
+        breakpoints.add_to_parts(vendor.mark)
     return turns
 
 
-class _Marks:
+class _CacheBreakpoints:
     """
     The cache breakpoints of a request.
 
-    Each cache point puts a breakpoint on the last part before it that supports breakpoints.
+    Each cache point of the workflow becomes a breakpoint on the last part before it that can have a
+    breakpoint.
     """
 
     def __init__(self, workflow: Workflow, vendor: Vendor) -> None:
@@ -250,8 +253,8 @@ class _Marks:
         self._candidates: list[Part] = []  # the parts that can have a breakpoint
         self._counts: set[int] = set()  # the number of candidates before each cache point
 
-    def split(self, index: int, message: Message, parts: list[Part]) -> list[Part]:
-        """Return the parts of a message, with its text split at its cache points."""
+    def split_parts(self, index: int, message: Message, parts: list[Part]) -> list[Part]:
+        """Return the parts of a message. If the message has cache points, its text is split there."""
         cuts = [offset for point, offset in self._workflow.cache_points if point == index]
         before = len(self._candidates)
         if message.role == "assistant" and not self._vendor.marks_assistant:
@@ -266,39 +269,39 @@ class _Marks:
         self._counts |= {before + starts.index(cut) for cut in cuts}
         return parts
 
-    def write(self, mark: Callable[[Part], object]) -> None:
-        """Add the breakpoints; if there are too many, keep the last ones, whose prefixes are longest."""
+    def add_to_parts(self, mark: Callable[[Part], object]) -> None:
+        """Add the breakpoints. If there are too many, add only the last ones, whose prefixes are longest."""
         if any(index == len(self._workflow) for index, _ in self._workflow.cache_points):
             self._counts.add(len(self._candidates))
-        for count in sorted(self._counts - {0})[-_MAX_MARKS:]:
+        for count in sorted(self._counts - {0})[-_MAX_BREAKPOINTS:]:
             mark(self._candidates[count - 1])
 
 
 def _parts(message: Message, vendor: Vendor) -> list[Part] | None:
-    """Return the parts of a message; None if the vendor does not support it."""
+    """Return the parts of a message; None if the vendor does not support its content."""
     content, is_user = message.content, message.role == "user"
     if isinstance(content, Text):
         return [vendor.text(content.text)]
     if isinstance(content, ResourceLink):
         return [vendor.text(str(content)), *(_linked_parts(content, vendor) if is_user else ())]
-    file = _file(content)
+    file = _file_of(content)
     if file is None:
-        assert isinstance(content, EmbeddedResource)  # noqa: S101 (all other content has bytes)
+        assert isinstance(content, EmbeddedResource)  # noqa: S101 (all other content was handled above)
         return [vendor.document(content) if is_user and vendor.document else vendor.text(str(content))]
     write = vendor.files.get(file.mime_type) if is_user else None
     return None if write is None else [write(file)]
 
 
 def _linked_parts(link: ResourceLink, vendor: Vendor) -> list[Part]:
-    """Return the part with which the vendor fetches the target of a link; an empty list if it cannot."""
+    """Return a part that makes the vendor fetch the target of a link; ``[]`` if it cannot fetch it."""
     write = vendor.links.get(canonical_type(link.mime_type or ""))
     if write is None or urlsplit(link.uri).scheme.lower() not in vendor.schemes:
         return []
     return [write(link.uri)]
 
 
-def _file(content: Content) -> File | None:
-    """Return the file in *content*; None if it is text."""
+def _file_of(content: Content) -> File | None:
+    """Return the file in *content*; None if *content* is text."""
     if isinstance(content, Media):
         return File(str(content.mime_type), content.data, content.base64)
     if isinstance(content, EmbeddedResource) and content.blob is not None:
@@ -308,15 +311,15 @@ def _file(content: Content) -> File | None:
 
 
 def _unsupported_part(number: int, message: Message, vendor: Vendor) -> UnsupportedPart:
-    """Describe an unsupported message, with a hint."""
-    file = _file(message.content)
+    """Return a description of an unsupported message, with a hint on how to fix the problem."""
+    file = _file_of(message.content)
     kind = file.mime_type if file else type(message.content).__name__
     family = kind.partition("/")[0]
     alternatives = sorted(mime_type for mime_type in vendor.files if mime_type.partition("/")[0] == family)
     if message.role == "assistant":
         hint = "move it to a user turn, because assistant turns can contain only text"
     elif family == "text":
-        hint = "embed it with text= in place of blob="
+        hint = "embed it with text= instead of blob="
     elif alternatives:
         hint = f"send another type instead: {', '.join(alternatives[:_MAX_NAMED])}"
     else:
@@ -326,7 +329,7 @@ def _unsupported_part(number: int, message: Message, vendor: Vendor) -> Unsuppor
 
 _PDF: Final = "application/pdf"
 
-#: Types of documents that the OpenAI Responses API accepts, with their file suffixes.
+#: The types of documents that the OpenAI Responses API accepts, with their file suffixes.
 _DOCUMENTS: Final = {
     _PDF: ".pdf",
     "application/msword": ".doc",
@@ -339,13 +342,13 @@ _DOCUMENTS: Final = {
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
 }
 
-#: The key that marks a cache breakpoint; only parts before an explicit cache point have it.
+#: The key that marks a part as a cache breakpoint. Only parts directly before a cache point have it.
 _OPENAI_BREAKPOINT: Final = "prompt_cache_breakpoint"
 
-#: The maximum length of a document's title at Anthropic, in characters.
+#: The maximum length of a document's title in Anthropic's API, in characters.
 _MAX_TITLE: Final = 500
 
-#: Gemini's names for the file types it accepts. Animations are not supported:
+#: Gemini's names for the file types that it accepts. Animated images are not supported:
 #: https://ai.google.dev/gemini-api/docs/image-understanding.
 _GEMINI_TYPES: Final = {
     **{f"image/{name}": f"image/{name}" for name in ("png", "jpeg", "webp", "heic", "heif")},
@@ -358,7 +361,7 @@ def openai_chat(
     workflow: Workflow, *, lossy: bool = False, system_role: Literal["developer", "system"] = "developer"
 ) -> list[Any]:
     """
-    Return the ``messages`` of a chat completion.
+    Return the ``messages`` of a request to OpenAI's Chat Completions API.
 
     Args:
         workflow:
@@ -371,11 +374,11 @@ def openai_chat(
             The role of the system part. Many OpenAI-compatible servers support only ``"system"``.
 
     Returns:
-        One dictionary for the system part, if there is one, and one per turn. Consecutive messages of the
-        same role form one turn.
+        One dictionary for the system part, if there is one, and one for each turn. Consecutive messages with
+        the same role form one turn.
 
     Raises:
-        ExportError: If there is unsupported content, unless *lossy*.
+        ExportError: If the rendering has content that OpenAI does not support, and *lossy* is False.
 
     See Also:
         https://platform.openai.com/docs/api-reference/chat/create
@@ -388,7 +391,7 @@ def openai_chat(
 
 def openai_responses(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
     """
-    Return the ``input`` of a response.
+    Return the ``input`` of a request to OpenAI's Responses API.
 
     Args:
         workflow:
@@ -398,11 +401,11 @@ def openai_responses(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
             Whether to replace content that OpenAI does not support with a text description.
 
     Returns:
-        One dictionary per turn. Consecutive messages of the same role form one turn.
+        One dictionary for each turn. Consecutive messages with the same role form one turn.
 
     Raises:
-        ExportError: If there is unsupported content, unless *lossy*, or if there is a system part, which
-            belongs in the ``instructions``: see `openai_responses_request`.
+        ExportError: If the rendering has a system part or content that OpenAI does not support, and *lossy*
+            is False. A system part belongs in the ``instructions``: see `openai_responses_request`.
 
     See Also:
         https://platform.openai.com/docs/api-reference/responses/create
@@ -422,11 +425,11 @@ def anthropic_messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
             Whether to replace content that Anthropic does not support with a text description.
 
     Returns:
-        One dictionary per turn. Consecutive messages of the same role form one turn.
+        One dictionary for each turn. Consecutive messages with the same role form one turn.
 
     Raises:
-        ExportError: If there is unsupported content, unless *lossy*, or if there is a system part, which has
-            a separate field: see `anthropic_request`.
+        ExportError: If the rendering has a system part or content that Anthropic does not support, and
+            *lossy* is False. A system part belongs in a separate field: see `anthropic_request`.
 
     See Also:
         https://docs.anthropic.com/en/api/messages
@@ -436,10 +439,10 @@ def anthropic_messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
 
 def anthropic_parts(workflow: Workflow, *, lossy: bool) -> tuple[list[Part], list[Any]]:
     """
-    Return the blocks of the system part, and the messages without it.
+    Return the blocks of the system part, and the messages without the system part.
 
     Raises:
-        ExportError: If there is unsupported content, unless *lossy*.
+        ExportError: If the workflow has content that Anthropic does not support, and *lossy* is False.
     """
     turns = turns_of(workflow, _ANTHROPIC, lossy=lossy, has_system=True)
     head = [] if workflow.system is None else turns.pop(0).parts
@@ -458,12 +461,12 @@ def gemini_contents(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
             Whether to replace content that Gemini does not support with a text description.
 
     Returns:
-        One dictionary per turn. Consecutive messages of the same role form one turn. Files are `bytes`, as
-        the SDK expects them; in JSON they are base64.
+        One dictionary for each turn. Consecutive messages with the same role form one turn. The content of
+        files is `bytes`, as the SDK expects; in JSON, encode it as base64.
 
     Raises:
-        ExportError: If there is unsupported content, unless *lossy*, or if there is a system part, which has
-            a separate field: see `gemini_request`.
+        ExportError: If the rendering has a system part or content that Gemini does not support, and *lossy*
+            is False. A system part belongs in a separate field: see `gemini_request`.
 
     See Also:
         https://ai.google.dev/api/caching#Content
@@ -474,7 +477,7 @@ def gemini_contents(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
 
 def _openai_message(turn: Turn) -> dict[str, Any]:
     content = turn.content
-    # Only some of the compatible servers accept lists of parts in other turns.
+    # Not all OpenAI-compatible servers accept a list of parts in turns of other roles.
     if turn.role != "user" and not any(_OPENAI_BREAKPOINT in part for part in turn.parts):
         content = "".join(part["text"] for part in turn.parts)
     return {"role": turn.role, "content": content}
@@ -497,8 +500,8 @@ def _response_image(url: str) -> Part:
     return {"type": "input_image", "image_url": url, "detail": "auto"}
 
 
-def _named_data(file: File) -> dict[str, str]:
-    """Return a file with its name: the last segment of its URI, with the suffix of its type."""
+def _named_file(file: File) -> dict[str, str]:
+    """Return a file and its name, which is the last segment of its URI, with the suffix for its type."""
     name, suffix = PurePosixPath(unquote(urlsplit(file.uri or "").path)).name, _DOCUMENTS[file.mime_type]
     name = name if name.lower().endswith(suffix) else f"{name or 'document'}{suffix}"
     return {"filename": name, "file_data": file.data_url}
@@ -516,20 +519,24 @@ def _text_part(text: str) -> Part:
     return {"type": "text", "text": text}
 
 
-def _source(file: File) -> dict[str, str]:
+def _base64_source(file: File) -> dict[str, str]:
     return {"type": "base64", "media_type": file.mime_type, "data": file.base64}
 
 
-def _document(resource: EmbeddedResource) -> Part:
+def _anthropic_document(resource: EmbeddedResource) -> Part:
     text = resource.text or ""
-    if not text.strip() or len(resource.uri) > _MAX_TITLE:  # the API rejects such blocks
+    if not text.strip() or len(resource.uri) > _MAX_TITLE:  # the API rejects such documents
         return _text_part(str(resource))
     source = {"type": "text", "media_type": "text/plain", "data": text}
     return {"type": "document", "source": source, "title": resource.uri}
 
 
-def _pdf(file: File) -> Part:
-    return {"type": "document", "source": _source(file), "title": (file.uri or "document")[:_MAX_TITLE]}
+def _anthropic_pdf(file: File) -> Part:
+    return {
+        "type": "document",
+        "source": _base64_source(file),
+        "title": (file.uri or "document")[:_MAX_TITLE],
+    }
 
 
 def _anthropic_link(kind: str) -> Callable[[str], Part]:
@@ -540,7 +547,7 @@ def _gemini_link(name: str) -> Callable[[str], Part]:
     return lambda url: {"file_data": {"mime_type": name, "file_uri": url}}
 
 
-#: https://platform.openai.com/docs/guides/file-inputs lists the files that each API accepts.
+#: The files that each API accepts are listed at https://platform.openai.com/docs/guides/file-inputs.
 _CHAT: Final = Vendor(
     "the OpenAI Chat Completions API",
     _text_part,
@@ -548,7 +555,7 @@ _CHAT: Final = Vendor(
     files={
         **dict.fromkeys(IMAGE_TYPES, lambda file: _chat_image(file.data_url)),
         **dict.fromkeys(("audio/wav", "audio/mpeg"), _chat_audio),
-        _PDF: lambda file: {"type": "file", "file": _named_data(file)},
+        _PDF: lambda file: {"type": "file", "file": _named_file(file)},
     },
     links=dict.fromkeys(IMAGE_TYPES, _chat_image),
     mark=_mark_for_openai,
@@ -561,7 +568,7 @@ _RESPONSES: Final = Vendor(
     request="openai_responses_request",
     files={
         **dict.fromkeys(IMAGE_TYPES, lambda file: _response_image(file.data_url)),
-        **dict.fromkeys(_DOCUMENTS, lambda file: {"type": "input_file", **_named_data(file)}),
+        **dict.fromkeys(_DOCUMENTS, lambda file: {"type": "input_file", **_named_file(file)}),
     },
     links={
         **dict.fromkeys(IMAGE_TYPES, _response_image),
@@ -577,14 +584,14 @@ _ANTHROPIC: Final = Vendor(
     _text_part,
     request="anthropic_request",
     files={
-        **dict.fromkeys(IMAGE_TYPES, lambda file: {"type": "image", "source": _source(file)}),
-        _PDF: _pdf,
+        **dict.fromkeys(IMAGE_TYPES, lambda file: {"type": "image", "source": _base64_source(file)}),
+        _PDF: _anthropic_pdf,
     },
     links={
         **dict.fromkeys(IMAGE_TYPES, _anthropic_link("image")),
         _PDF: _anthropic_link("document"),
     },
-    document=_document,
+    document=_anthropic_document,
     mark=_mark_for_anthropic,
 )
 

@@ -13,24 +13,25 @@ from msgspec import Struct
 from promptkit.errors.exceptions import LoadError
 from promptkit.files.reading import read_named_file
 
-#: Maximum size of a file that contains a header value, in bytes.
+#: The maximum size of a file that contains a header value, in bytes.
 _MAX_HEADER: Final = 64 * 1024
 
-#: See https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2 and section 5.5.
+#: Patterns for header names and values: see https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2 and section
+#: 5.5.
 _HEADER_NAME: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 _HEADER_VALUE: Final = r"[\t\x20-\x7e\x80-\xff]*"
 
 
 class ServerError(LoadError):
     """
-    A server cannot be reached, or its answer violates the protocol.
+    A server cannot be reached, or its reply violates the protocol.
 
     Args:
         target:
-            The server.
+            The server's command line or URL.
 
         reason:
-            The problem, and how to fix it.
+            A description of the problem, and how to fix it.
     """
 
     def __str__(self) -> str:
@@ -43,13 +44,13 @@ class ServerAddress(Struct, frozen=True):
 
     Args:
         words:
-            The program and its arguments; empty for a server with a URL.
+            The words of the command that starts the server; empty for a server with a URL.
 
         url:
             The URL of a server over Streamable HTTP; ``""`` for a command.
 
         variables:
-            Environment variables for the command.
+            Environment variables for the command, in addition to a few default ones.
 
         headers:
             HTTP headers for each request to the URL.
@@ -62,7 +63,7 @@ class ServerAddress(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The command line, or the URL without the parts that might be secret."""
+        """The command line, or the URL without the parts that might contain secrets."""
         if not self.url:
             return shlex.join(self.words)
 
@@ -76,13 +77,15 @@ def parse_address(text: str, headers: Iterable[str] = (), variables: Iterable[st
 
     Args:
         text:
-            A URL, or a command line that is split like in a POSIX shell but runs without a shell.
+            A URL, or a command line, which is split into words as in a POSIX shell but runs without a shell.
 
         headers:
-            Strings ``NAME=VALUE``, or ``NAME=@FILE`` for the content of a file.
+            HTTP headers in the form ``NAME=VALUE``, or ``NAME=@FILE`` to read the value from a file. They are
+            used only for a URL.
 
         variables:
-            Strings ``NAME=VALUE``, or ``NAME`` to pass on a variable of this process.
+            Environment variables in the form ``NAME=VALUE``, or ``NAME`` to pass on a variable of this
+            process. They are used only for a command line.
 
     Raises:
         ValueError: If one of the arguments is invalid, or a file or a variable does not exist.
@@ -92,10 +95,10 @@ def parse_address(text: str, headers: Iterable[str] = (), variables: Iterable[st
     try:
         words = shlex.split(text, posix=sys.platform != "win32")
     except ValueError as error:
-        msg = f"the command of the server has an unclosed quote or escape ({error}): {text}"
+        msg = f"the server's command line has an unclosed quote or an incomplete escape ({error}): {text}"
         raise ValueError(msg) from None
     if not words:
-        msg = "the server is empty: write a command, or a URL that starts with https://"
+        msg = "the server's address is empty: write a command line, or a URL that starts with https://"
         raise ValueError(msg)
     if sys.platform == "win32":
         words = [word.strip('"') for word in words]
@@ -105,17 +108,17 @@ def parse_address(text: str, headers: Iterable[str] = (), variables: Iterable[st
 def _parse_header(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not re.fullmatch(_HEADER_NAME, name):
-        msg = f"{name!r} is not a header: write NAME=VALUE, or NAME=@FILE"
+        msg = f"{name!r} is not a valid HTTP header: write NAME=VALUE, or NAME=@FILE"
         raise ValueError(msg)
     if value.startswith("@"):
-        value = value[1:] if value.startswith("@@") else _read_value(name, value[1:])
+        value = value[1:] if value.startswith("@@") else _read_header_value(name, value[1:])
     if not re.fullmatch(_HEADER_VALUE, value):
-        msg = f"the value of the header {name!r} has a line break, or another character that is not allowed"
+        msg = f"the value of the header {name!r} contains a line break or another invalid character"
         raise ValueError(msg)
     return name, value
 
 
-def _read_value(name: str, path: str) -> str:
+def _read_header_value(name: str, path: str) -> str:
     try:
         return read_named_file(path, _MAX_HEADER).decode("latin-1").strip()
     except (OSError, ValueError) as error:
@@ -127,7 +130,7 @@ def _read_value(name: str, path: str) -> str:
 def _parse_variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name:
-        msg = f"{text!r} is not an environment variable: write NAME, or NAME=VALUE"
+        msg = f"{text!r} does not name an environment variable: write NAME, or NAME=VALUE"
         raise ValueError(msg)
     if equals:
         return name, value

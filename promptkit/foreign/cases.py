@@ -1,4 +1,4 @@
-"""Cases for the prompts of a server, from ``cases.toml``."""
+"""Cases for a server's prompts, which are saved in ``cases.toml``."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -13,15 +13,15 @@ from promptkit.errors.suggestions import nearest
 from promptkit.files.reading import MAX_SOURCE_BYTES, read_regular_file
 from promptkit.files.toml import parse_toml
 
-#: The file of saved cases, in the current folder.
+#: The name of the file of saved cases, which is in the current folder.
 CASES_FILE: Final = "cases.toml"
 
 
 def read_cases(file: Path) -> dict[str, tuple[Case, ...]]:
     """
-    Return the cases in a file, by the name of their prompt; ``{}`` if the file does not exist.
+    Return the cases in a file, keyed by prompt name; ``{}`` if the file does not exist.
 
-    Each table ``[PROMPT."case name"]`` has the arguments of one case, as text.
+    Each table ``[PROMPT."case name"]`` in the file contains the arguments of one case, as text.
 
     Raises:
         LoadError: If the file cannot be read, or does not consist of such tables.
@@ -36,8 +36,8 @@ def read_cases(file: Path) -> dict[str, tuple[Case, ...]]:
         raise LoadError(file.name, f"it is not TOML: {error}") from None
     return {
         prompt: tuple(
-            _case(file, prompt, name, arguments)
-            for name, arguments in _table(file, f"[{prompt}]", cases).items()
+            _build_case(file, prompt, name, arguments)
+            for name, arguments in _require_table(file, f"[{prompt}]", cases).items()
         )
         for prompt, cases in tables.items()
     }
@@ -55,15 +55,15 @@ def lint_cases_file(
             yield owner.diagnostic(Rule.BAD_CASE, "the server has no such prompt", hint)
 
 
-def _case(file: Path, prompt: str, name: str, arguments: Any) -> Case:
-    for argument, value in _table(file, f"[{prompt}.{name!r}]", arguments).items():
+def _build_case(file: Path, prompt: str, name: str, arguments: Any) -> Case:
+    for argument, value in _require_table(file, f"[{prompt}.{name!r}]", arguments).items():
         if not isinstance(value, str):
             reason = f"the argument {argument!r} of the case {name!r} is not text: write it in quotes"
             raise LoadError(file.name, reason)
     return Case(name, Location(str(file)), partial(dict, arguments), None)
 
 
-def _table(file: Path, header: str, value: Any) -> Mapping[str, Any]:
+def _require_table(file: Path, header: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise LoadError(file.name, f'{header} is not a table: write [PROMPT."case name"] above its arguments')
     return value

@@ -1,4 +1,4 @@
-"""A catalog of a server's lists. Using a prompt or a resource of the catalog requests it from the server."""
+"""A catalog of a server's prompts, resources and skills, whose contents are requested from the server."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ from promptkit.foreign.address import ServerAddress, ServerError
 from promptkit.foreign.cases import CASES_FILE, lint_cases_file, read_cases
 from promptkit.foreign.lints import lint_listing, lint_replies, lint_stray_output
 from promptkit.foreign.listing import (
-    SERVER,
+    SERVER_LOCATION,
     InvalidReplyError,
     ListedArgument,
     ListedFile,
@@ -47,10 +47,11 @@ from promptkit.lints.prompts import with_lints
 from promptkit.lints.skills import lint_skill
 from promptkit.types.scalar_types import SCALARS
 
-#: Time limit of a call, in seconds. The connection times out earlier, with an error that names the request.
+#: The timeout of a rendering, in seconds. The connection times out earlier, with an error that names the
+#: request.
 _TIMEOUT_S: Final = 35.0
 
-#: Maximum size of the files of all skills together, in bytes.
+#: The maximum total size of the files of all skills, in bytes.
 _MAX_SKILL_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -60,13 +61,13 @@ class OpenServer(Struct):
 
     Args:
         name:
-            The name and version that the server declares, or otherwise its address.
+            The name and version that the server declares; if it declares neither, its address.
 
         revision:
-            The protocol revision that both sides use.
+            The negotiated protocol revision.
 
         listing:
-            The lists of prompts, resources and skills, as the server sent them.
+            The lists of prompts, resources, tools and skills, as the server sent them.
 
         catalog:
             The catalog of these lists.
@@ -79,10 +80,10 @@ class OpenServer(Struct):
 
 
 class _NoConnection:
-    """A connection for lists from a file, on which every request fails."""
+    """The substitute for a connection if the lists come from a file. Every request fails."""
 
     def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:  # noqa: ARG002
-        msg = f"{method} needs a server, and this is a file"
+        msg = f"{method} requires a running server, but the lists come from a file"
         raise PromptError(msg)
 
 
@@ -91,33 +92,33 @@ def open_server(
     address: ServerAddress, *, lint: bool = False, sample: bool = False, folder: Path | None = None
 ) -> Iterator[OpenServer]:
     """
-    Connect to a server and read its lists.
+    Connect to a server, read its lists, and yield the connected server.
 
     Args:
         address:
-            The server.
+            The server's address.
 
         lint:
             Whether the catalog includes the diagnostics of ``promptkit check``.
 
         sample:
-            Whether prompts can be rendered with made-up arguments.
+            Whether tools can render prompts with made-up arguments.
 
         folder:
-            The folder of ``cases.toml``; by default the current one.
+            The folder that contains ``cases.toml``. The default is the current folder.
 
     Raises:
-        ServerError: If the server cannot be reached or does not speak MCP, or if the official client is not
-            installed.
+        ServerError: If the server cannot be reached or does not speak MCP, or if the official Python SDK,
+            which contains the client, is not installed.
 
         LoadError: If ``cases.toml`` is invalid.
     """
     cases = read_cases((folder or Path.cwd()) / CASES_FILE)
     try:
-        # The official client is an extra, and is slow to import.
+        # The official SDK is an optional dependency, and is slow to import.
         from promptkit.foreign.connection import connect
     except ModuleNotFoundError as error:
-        reason = f"this needs {error.name}: {install_command('servers')}"
+        reason = f"{error.name} is not installed: run {install_command('servers')}"
         raise ServerError(address.label, reason) from None
     with connect(address) as connection:
         listing = read_listing(connection, connection.capabilities)
@@ -142,32 +143,33 @@ def catalog_of(
     sample: bool = False,
 ) -> Catalog:
     """
-    Return the catalog of a server's lists.
+    Build a catalog from a server's lists.
 
     Args:
         listing:
             The lists.
 
         connection:
-            The connection to the server; None if the lists come from a file. Such a catalog has no skills,
-            because their files cannot be read.
+            The connection to the server; None if the lists come from a file. Without a connection, the
+            catalog contains no skills, because their files cannot be read.
 
         cases:
-            The saved cases by prompt.
+            The saved cases, keyed by prompt name.
 
         sample:
-            Whether prompts can be rendered with made-up arguments.
+            Whether tools can render prompts with made-up arguments.
     """
     cases, diagnostics = cases or {}, [*listing.diagnostics]
     requester = connection or _NoConnection()
     prompts = [
-        _prompt(prompt, requester, cases.get(prompt.name, ()), sample=sample) for prompt in listing.prompts
+        _build_prompt(prompt, requester, cases.get(prompt.name, ()), sample=sample)
+        for prompt in listing.prompts
     ]
     skill_files = listing.skill_files
     resources = [
         compiled
         for resource in (*listing.resources, *listing.templates)
-        if (compiled := _resource(resource, requester, diagnostics)) is not None
+        if (compiled := _build_resource(resource, requester, diagnostics)) is not None
         and resource.uri_template not in skill_files
     ]
     skills, remaining = [], _MAX_SKILL_BYTES
@@ -181,7 +183,7 @@ def catalog_of(
     return Catalog(prompts, diagnostics, resources, skills)
 
 
-def _prompt(
+def _build_prompt(
     prompt: ListedPrompt, connection: Requester, cases: tuple[Case, ...], *, sample: bool
 ) -> CompiledPrompt:
     return CompiledPrompt(
@@ -190,9 +192,9 @@ def _prompt(
         description=prompt.description,
         icons=(),
         meta=prompt.meta or {},
-        arguments=Arguments(prompt.name, tuple(map(_argument, prompt.arguments or ()))),
+        arguments=Arguments(prompt.name, tuple(map(_build_argument, prompt.arguments or ()))),
         context=None,
-        renderer=FunctionRenderer(partial(_render, connection, prompt.name), prompt.name, SERVER),
+        renderer=FunctionRenderer(partial(_render, connection, prompt.name), prompt.name, SERVER_LOCATION),
         timeout=_TIMEOUT_S,
         elicit=False,
         sample=sample,
@@ -200,26 +202,26 @@ def _prompt(
     )
 
 
-def _argument(argument: ListedArgument) -> Argument:
-    """Return an argument of type `str`, because servers do not list types."""
+def _build_argument(argument: ListedArgument) -> Argument:
+    """Convert an argument. Its type is `str`, because servers do not list the types of arguments."""
     default = NO_DEFAULT if argument.required else None
     arg = Arg(argument.description, title=argument.title)
     return Argument(argument.name, str, default, SCALARS[str], argument.title, argument.description, arg)
 
 
 def _render(connection: Requester, name: str, /, **arguments: str) -> Workflow:
-    """Request a rendering of a prompt, and return its messages."""
+    """Request a rendering of a prompt from the server, and return it as a workflow."""
     result = _call(connection, "prompts/get", {"name": name, "arguments": arguments})
     try:
         return Workflow.from_messages(result["messages"])
     except (KeyError, TypeError, ValueError) as error:
-        msg = f"prompt {name!r}: the server's messages cannot be sent to models: {error}"
+        msg = f"prompt {name!r}: the server returned messages that cannot be sent to a model: {error}"
         raise ResultError(msg) from None
 
 
 def read_resource(connection: Requester, uri: str) -> str | bytes:
-    """Return the content of a resource: the text of all its parts, or the first blob."""
-    from pybase64 import b64decode  # not needed before the first file
+    """Request a resource, and return the text of all its parts; without text, return the first blob."""
+    from pybase64 import b64decode  # only needed when a file is read
 
     contents = _call(connection, "resources/read", {"uri": uri}).get("contents") or [{}]
     texts = [content["text"] for content in contents if isinstance(content.get("text"), str)]
@@ -237,9 +239,9 @@ def _call(connection: Requester, method: str, params: Mapping[str, Any]) -> dict
     Send a request, and return its result.
 
     Raises:
-        PromptError: If the server answers with an error, or asks for more input.
+        PromptError: If the server replies with an error, or asks for more input.
 
-        ResultError: If the server's answer violates the protocol.
+        ResultError: If the server's reply violates the protocol.
     """
     try:
         result = connection.request(method, params)
@@ -249,22 +251,22 @@ def _call(connection: Requester, method: str, params: Mapping[str, Any]) -> dict
         msg = f"the server {error}"
         raise ResultError(msg) from None
     if result.get("resultType") == "input_required":
-        msg = "the server asks for more input, which only a client with forms can give"
+        msg = "the server asks for more input, which only a client that supports forms can provide"
         raise PromptError(msg)
     return result
 
 
-def _resource(
+def _build_resource(
     resource: ListedResource, connection: Requester, diagnostics: list[Diagnostic]
 ) -> CompiledResource | None:
     uri, is_template = resource.uri_template, isinstance(resource, ListedTemplate)
     try:
         template = URITemplate(uri if is_template else "x:")
     except ValueError as error:
-        report = Report(f"template {uri!r}", SERVER, diagnostics)
-        report.add(Rule.BAD_TEMPLATE, str(error), "write it as RFC 6570 describes")
+        report = Report(f"template {uri!r}", SERVER_LOCATION, diagnostics)
+        report.add(Rule.BAD_TEMPLATE, str(error), "write it in the syntax of RFC 6570")
         return None
-    variables = [_argument(ListedArgument(name, required=True)) for name in template.names]
+    variables = [_build_argument(ListedArgument(name, required=True)) for name in template.names]
 
     def read(**values: str) -> str | bytes:
         return read_resource(connection, expand_template(uri, values) if is_template else uri)
@@ -278,7 +280,7 @@ def _resource(
         arguments=Arguments(resource.name, tuple(variables), "resource"),
         template=template,
         function=read,
-        location=SERVER,
+        location=SERVER_LOCATION,
         icons=(),
         size=resource.size,
     )
@@ -292,49 +294,51 @@ def _load_skill(
 
     Args:
         skill:
-            The skill as the server lists it.
+            The skill, as the server lists it.
 
         connection:
             The connection to the server.
 
         max_bytes:
-            The maximum size of all files of the skill together, in bytes.
+            The maximum total size of the skill's files, in bytes.
 
     Returns:
-        The skill, or None if the skill violates the format; and the diagnostics of the skill.
+        The skill, which is None if it violates the format of skills; and the diagnostics for the skill.
     """
     path = unquote(skill.uri.removeprefix("skill://")).removesuffix(f"/{SKILL_FILE}")
     prefix, _, name = path.rpartition("/")
-    report = Report(f"skill {name!r}", SERVER)
+    report = Report(f"skill {name!r}", SERVER_LOCATION)
     if not skill.uri.startswith("skill://") or not skill.uri.endswith(f"/{SKILL_FILE}"):
-        report.add(Rule.BAD_SKILL, f"its URI is {skill.uri!r}", f"write it as skill://NAME/{SKILL_FILE}")
+        report.add(Rule.BAD_SKILL, f"its URI is {skill.uri!r}", f"use the form skill://NAME/{SKILL_FILE}")
         return None, report.diagnostics
     folder, files = skill.uri.removesuffix(SKILL_FILE), dict[str, HashedBytes]()
     listed = skill.resources if isinstance(skill.resources, list) else []
     uris: dict[str, ListedFile | None] = {file.uri: file for file in listed} or {skill.uri: None}
     if len(uris) > MAX_FILES or sum(file.size for file in listed) > min(MAX_BYTES, max_bytes):
-        message = f"its {len(uris)} files are too many or too large"
-        hint = f"hosts read at most {MAX_FILES} files and {MAX_BYTES >> 20} MiB"
+        message = f"its {len(uris)} files are too many, or too large in total"
+        hint = f"hosts read at most {MAX_FILES} files and {MAX_BYTES >> 20} MiB per skill"
         report.add(Rule.SKILL_FILES, message, hint)
         return None, report.diagnostics
     for uri, file in uris.items():
         path = unquote(uri.removeprefix(folder))
         if not uri.startswith(folder):
-            report.add(Rule.SKILL_FILES, f"{uri!r} is not in its folder", "list only files of the skill")
+            report.add(
+                Rule.SKILL_FILES, f"{uri!r} is not in the skill's folder", "list only files in this folder"
+            )
             continue
         try:
             content = read_resource(connection, uri)
         except (PromptError, ResultError) as error:
             message = f"{path!r} cannot be read: {error}"
-            report.add(Rule.SKILL_FILES, message, "serve each file that is listed")
+            report.add(Rule.SKILL_FILES, message, "serve every file that is listed")
             continue
         data = content.encode() if isinstance(content, str) else content
         if file is not None and (file.digest, file.size) != (f"sha256:{sha256(data).hexdigest()}", len(data)):
             message = f"{path!r} differs from its listed digest or size, so hosts reject it"
-            report.add(Rule.SKILL_FILES, message, "hash the bytes that are served")
+            report.add(Rule.SKILL_FILES, message, "compute the digest from the bytes that the server sends")
         files[path] = HashedBytes(data)
     if SKILL_FILE not in files:
-        report.add(Rule.SKILL_FILES, f"it has no {SKILL_FILE}", "serve and list it")
+        report.add(Rule.SKILL_FILES, f"it has no {SKILL_FILE}", "serve this file, and list it")
         return None, report.diagnostics
     try:
         fields, _, _ = read_skill(files[SKILL_FILE].data)
@@ -342,6 +346,8 @@ def _load_skill(
         report.add(Rule.BAD_SKILL, str(error), error.hint)
         return None, report.diagnostics
     if fields != skill.frontmatter:
-        message = f"its listed frontmatter differs from that of its {SKILL_FILE}, so hosts reject it"
-        report.add(Rule.BAD_SKILL, message, "list every field as it is in the file")
+        message = (
+            f"its listed frontmatter differs from the frontmatter of its {SKILL_FILE}, so hosts reject it"
+        )
+        report.add(Rule.BAD_SKILL, message, "list every field with the value that it has in the file")
     return compile_skill(name, prefix, fields, files, report), report.diagnostics

@@ -1,4 +1,4 @@
-"""A connection to a server through the official client, which supports both eras of the protocol."""
+"""A connection to a server through the official SDK's client, which supports both eras of the protocol."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -27,22 +27,22 @@ from promptkit.version import VERSION
 
 
 class _AnyResult(RootModel[dict[str, Any]]):
-    """A result of any method, with all of its fields."""
+    """The result of a request with any method, with all fields unchanged."""
 
 
 class Connection:
     """
-    A connection to a server. Any thread can use it.
+    A connection to a server, which any thread can use.
 
     Args:
         client:
             The connected client.
 
         portal:
-            The event loop of the client, on its own thread.
+            The portal to the client's event loop, which runs in its own thread.
 
         observations:
-            What the transport has observed.
+            The output of the server that is not a message.
     """
 
     def __init__(self, client: Client, portal: BlockingPortal, observations: Observations) -> None:
@@ -58,7 +58,7 @@ class Connection:
 
     @property
     def revision(self) -> str:
-        """The protocol revision that both sides use."""
+        """The negotiated protocol revision."""
         return self._client.protocol_version
 
     @property
@@ -72,7 +72,7 @@ class Connection:
         return self._client.instructions
 
     def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Send a request, and return its result, as `Requester` describes."""
+        """Send a request, and return its result. See `Requester.request`."""
         return self._portal.call(self._request, method, dict(params or {}))
 
     async def _request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class Connection:
         try:
             result = await self._client.session.send_request(request, _AnyResult)
         except MCPError as error:
-            if (reason := _reason_without_reply(error, method, self.observations)) is not None:
+            if (reason := _explain_missing_reply(error, method, self.observations)) is not None:
                 raise NoReplyError(reason) from None
             raise RequestError(error.error.code, error.error.message) from None
         except ValidationError as error:
@@ -92,10 +92,10 @@ class Connection:
         return result.root
 
 
-def _reason_without_reply(error: MCPError, method: str, observations: Observations) -> str | None:
-    """Return why the server sent no reply, as a phrase; None if *error* is its reply."""
+def _explain_missing_reply(error: MCPError, method: str, observations: Observations) -> str | None:
+    """Return a phrase that explains why the server sent no reply; None if *error* is its reply."""
     if observations.too_large:
-        return f"sent a reply with more than {MAX_REPLY >> 20} MiB"
+        return f"sent a reply of more than {MAX_REPLY >> 20} MiB"
     if error.error.code == mcp_types.REQUEST_TIMEOUT:
         return f"did not answer {method} within {MAX_SECONDS:g} s"
     if error.error.code == mcp_types.CONNECTION_CLOSED:
@@ -104,7 +104,7 @@ def _reason_without_reply(error: MCPError, method: str, observations: Observatio
 
 
 def _first_problem(error: ValidationError) -> str:
-    """Return the location and the message of the first problem, but not the server's value."""
+    """Return the location and the message of the first problem, without the value that the server sent."""
     problem = error.errors(include_url=False, include_input=False)[0]
     path = ".".join(map(str, problem["loc"]))
     return f"{path}: {problem['msg']}" if path else problem["msg"]
@@ -118,7 +118,7 @@ def connect(address: ServerAddress) -> Iterator[Connection]:
     Raises:
         ServerError: If the server cannot be reached, or does not speak MCP.
     """
-    for name in ("mcp", "client", "httpx2"):  # they would log what the server sends to standard error
+    for name in ("mcp", "client", "httpx2"):  # they would log the server's messages to standard error
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     observations = Observations()
     streams = http_streams(address, observations) if address.url else stdio_streams(address, observations)
@@ -132,7 +132,7 @@ def connect(address: ServerAddress) -> Iterator[Connection]:
         entered = portal.wrap_async_context_manager(client)
         try:
             entered.__enter__()
-        except Exception as error:  # noqa: BLE001 (the client raises many types, in groups)
+        except Exception as error:  # noqa: BLE001 (the client raises exceptions of many types, in groups)
             raise _connection_error(address, error, observations) from None
         try:
             yield Connection(client, portal, observations)
@@ -149,11 +149,15 @@ def _connection_error(
         return error
     reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if isinstance(error, MCPError):
-        phrase = _reason_without_reply(error, "the handshake", observations)
-        reason = f"it {phrase or f'answered {error.error.message!r} (code {error.error.code})'}"
+        phrase = _explain_missing_reply(error, "the handshake", observations)
+        reason = f"it {phrase or f'replied with the error {error.error.message!r} (code {error.error.code})'}"
     elif isinstance(error, ValidationError):
-        reason = f"its answer is invalid: {_first_problem(error)}"
+        reason = f"its reply is invalid: {_first_problem(error)}"
     if observations.stray_line:
-        reason += f"; it printed {escape_invisible(observations.stray_line.strip(), one_line=True)!r}"
+        reason += (
+            f"; it printed the line {escape_invisible(observations.stray_line.strip(), one_line=True)!r}"
+        )
     errors = observations.errors.decode(errors="replace").strip()
-    return ServerError(address.label, f"{reason}; it wrote:\n{errors}" if errors else reason)
+    return ServerError(
+        address.label, f"{reason}; it wrote to standard error:\n{errors}" if errors else reason
+    )

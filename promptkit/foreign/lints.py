@@ -1,4 +1,4 @@
-"""Lints for a server: its lists, the schemas of its tools, and its answers to invalid requests."""
+"""Lints for a server: its lists, the schemas of its tools, and its replies to invalid requests."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ from promptkit.declarations.options import check_name
 from promptkit.errors.diagnostics import Diagnostic, Owner, Report
 from promptkit.errors.rules import Rule
 from promptkit.foreign.listing import (
-    SERVER,
+    SERVER_LOCATION,
     InvalidReplyError,
     ListedPrompt,
     ListedTool,
@@ -26,36 +26,36 @@ from promptkit.foreign.listing import (
 from promptkit.protocol.jsonrpc import InvalidParams, MethodNotFound, ResourceNotFound
 from promptkit.protocol.revisions import REVISIONS
 
-#: Maximum number of names in a message.
+#: The maximum number of names that a message lists.
 _MAX_NAMED: Final = 5
 
-#: A name and a URI that no server has.
+#: A name and a URI that no server uses.
 _UNKNOWN_NAME: Final = "promptkit-check-unknown"
 _UNKNOWN_URI: Final = "promptkit-check:unknown"
 
-#: Match descriptions of arguments that must be JSON, and the start of the schema that fastmcp and the
-#: official SDK add to such descriptions.
+#: Matches the descriptions of arguments that must be JSON.
 _JSON: Final = re.compile(
     r"\bJSON\s+(?:string|object|array|list)\b|\bas\s+(?:a\s+)?JSON\b|\bvalid\s+JSON\b", re.IGNORECASE
 )
 
+#: Matches the text before the schema that FastMCP and the official SDK add to such descriptions.
 _SCHEMA: Final = re.compile(r"\bschema: (?=\{)")
 
-#: The types whose values people would write like JSON anyway.
+#: The types whose values look the same in JSON and in plain text.
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean", "null"})
 
-#: The number of levels of a schema to search.
+#: The maximum depth to which a schema is searched.
 _MAX_DEPTH: Final = 50
 
-_SERVER: Final = Owner("the server", SERVER)
+_SERVER: Final = Owner("the server", SERVER_LOCATION)
 
 
 def lint_listing(listing: Listing, instructions: str | None = None) -> Iterator[Diagnostic]:
     """
-    Yield probable mistakes in the lists of a server, and in its instructions for models.
+    Yield a diagnostic for each probable mistake in a server's lists, or in its instructions for models.
 
-    Lints about certain clients and about renderings are not included here, because the prompts of a server
-    also pass through the lints for promptkit's own prompts.
+    Lints that concern particular clients or renderings are not included, because the lints for promptkit's
+    own prompts also check the prompts of a server.
     """
     for prompt in listing.prompts:
         yield from _lint_prompt(prompt)
@@ -63,49 +63,53 @@ def lint_listing(listing: Listing, instructions: str | None = None) -> Iterator[
         uris = [item.uri_template for item in items if not (item.description or item.title)]
         missing = [uri for uri in uris if uri not in listing.skill_files]
         if missing:
-            message = f"{_count(len(missing), kind)} without a description: {_names(missing)}"
+            message = (
+                f"a description is missing for {_format_count(len(missing), kind)}: {_format_names(missing)}"
+            )
             yield _SERVER.diagnostic(Rule.NO_DESCRIPTION, message, "describe its content")
     for tool in listing.tools:
         yield from _lint_tool(tool)
     yield from _lint_schemas(listing.tools)
-    report = Report("the server", SERVER)
+    report = Report("the server", SERVER_LOCATION)
     _lint_length(report, "its instructions have", instructions)
     yield from report.diagnostics
 
 
 def _lint_prompt(prompt: ListedPrompt) -> list[Diagnostic]:
-    report, arguments = Report(f"prompt {prompt.name!r}", SERVER), prompt.arguments or []
+    report, arguments = Report(f"prompt {prompt.name!r}", SERVER_LOCATION), prompt.arguments or []
     check_name(prompt.name, _lint_prompt, report)
     if not prompt.description:
         hint = "describe it: clients show the description next to the name"
         report.add(Rule.NO_DESCRIPTION, "it has no description", hint)
     if bare := [argument.name for argument in arguments if not (argument.description or argument.title)]:
-        message = f"{_count(len(bare), 'argument')} without a description: {_names(bare)}"
+        message = (
+            f"a description is missing for {_format_count(len(bare), 'argument')}: {_format_names(bare)}"
+        )
         report.add(Rule.NO_DESCRIPTION, message, "describe what users should enter")
     for argument in arguments:
         if _needs_json(argument.description or ""):
-            message = f"users must write JSON for {argument.name!r}"
-            hint = "split it into arguments of plain text, so that people can fill in a form or a command"
+            message = f"users must write JSON for the argument {argument.name!r}"
+            hint = "split it into arguments of plain text, so that users can fill in a form or type a command"
             report.add(Rule.JSON_ARGUMENT, message, hint)
     for name, count in Counter(argument.name for argument in arguments).items():
         if count > 1:
-            report.add(Rule.DUPLICATE_ITEM, f"it has two arguments {name!r}", "rename or remove one")
+            report.add(Rule.DUPLICATE_ITEM, f"it has two arguments called {name!r}", "rename or remove one")
     _lint_length(report, "its description has", prompt.description)
     return report.diagnostics
 
 
 def _needs_json(description: str) -> bool:
-    """Return whether the description of an argument asks for JSON other than a number or a word."""
+    """Return whether an argument's description asks for JSON that is more than a number or a word."""
     if (match := _SCHEMA.search(description)) is not None:
         with suppress(ValueError):
             schema, _ = JSONDecoder().raw_decode(description, match.end())
             members = schema.get("anyOf", [schema])
-            return not all(isinstance(each, dict) and each.get("type") in _SCALARS for each in members)
+            return not all(isinstance(member, dict) and member.get("type") in _SCALARS for member in members)
     return _JSON.search(description) is not None
 
 
 def _lint_tool(tool: ListedTool) -> list[Diagnostic]:
-    report = Report(f"tool {tool.name!r}", SERVER)
+    report = Report(f"tool {tool.name!r}", SERVER_LOCATION)
     check_name(tool.name, _lint_tool, report)
     if not tool.description:
         hint = "describe it: models choose tools by their descriptions"
@@ -116,81 +120,86 @@ def _lint_tool(tool: ListedTool) -> list[Diagnostic]:
 
 def _lint_length(report: Report, subject: str, text: str | None) -> None:
     if text is not None and len(text) > MAX_TOOL_DESCRIPTION:
-        message = f"{subject} {len(text):,} characters, and hosts truncate after {MAX_TOOL_DESCRIPTION:,}"
-        report.add(Rule.LONG_DESCRIPTION, message, "shorten it, and begin with what matters most")
+        message = (
+            f"{subject} {len(text):,} characters, but hosts truncate text after {MAX_TOOL_DESCRIPTION:,}"
+        )
+        report.add(Rule.LONG_DESCRIPTION, message, "shorten it, and put the most important information first")
 
 
 def _lint_schemas(tools: Sequence[ListedTool]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each loss in `_LOSSES` that affects a tool's schema, with the affected tools."""
+    """Yield a diagnostic for each entry of `_LOSSES` that applies to the schemas of some tools."""
     for applies, message, hint in _LOSSES:
         if names := [tool.name for tool in tools if applies(tool.input_schema)]:
-            subject = f"{_count(len(names), 'tool')} ({_names(names)})"
+            subject = f"{_format_count(len(names), 'tool')} ({_format_names(names)})"
             yield _SERVER.diagnostic(Rule.LOSSY_SCHEMA, f"{subject}: {message}", hint)
 
 
-def _schemas(schema: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
-    """Yield a schema and all schemas inside it."""
+def _iterate_schemas(schema: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
+    """Yield a schema and all schemas that it contains."""
     if isinstance(schema, list):
         for item in schema:
-            yield from _schemas(item, depth)
+            yield from _iterate_schemas(item, depth)
     if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
         return
     yield schema
     for key in ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas"):
         inner = schema.get(key)
-        yield from _schemas(list(inner.values()) if isinstance(inner, Mapping) else (), depth + 1)
+        yield from _iterate_schemas(list(inner.values()) if isinstance(inner, Mapping) else (), depth + 1)
     for key in ("items", "prefixItems", "anyOf", "oneOf", "allOf", "not", "additionalProperties"):
-        yield from _schemas(schema.get(key), depth + 1)
+        yield from _iterate_schemas(schema.get(key), depth + 1)
 
 
-def _has_other_choices(schema: Mapping[str, Any]) -> bool:
-    """Return whether a schema has choices that are neither text nor null."""
-    choices = chain.from_iterable(inner.get("enum") or () for inner in _schemas(schema))
+def _has_choices_other_than_text(schema: Mapping[str, Any]) -> bool:
+    """Return whether an ``enum`` in a schema contains a value that is neither text nor null."""
+    choices = chain.from_iterable(inner.get("enum") or () for inner in _iterate_schemas(schema))
     return any(not isinstance(choice, str | None) for choice in choices)
 
 
-def _has_positions(schema: Mapping[str, Any]) -> bool:
-    """Return whether a schema has a list with a separate type for each position."""
-    return any("prefixItems" in inner or isinstance(inner.get("items"), list) for inner in _schemas(schema))
+def _has_types_by_position(schema: Mapping[str, Any]) -> bool:
+    """Return whether a schema contains a list with a separate type for each position."""
+    return any(
+        "prefixItems" in inner or isinstance(inner.get("items"), list) for inner in _iterate_schemas(schema)
+    )
 
 
 def _is_recursive(schema: Mapping[str, Any]) -> bool:
     """Return whether a schema or one of its definitions refers to itself, directly or indirectly."""
     definitions = {**(schema.get("definitions") or {}), **(schema.get("$defs") or {})}
-    references = {name: set(_references(definition)) for name, definition in definitions.items()}
+    references = {name: set(_find_references(definition)) for name, definition in definitions.items()}
     try:
         TopologicalSorter(references).prepare()
     except CycleError:
         return True
-    return "#" in _references(schema)
+    return "#" in _find_references(schema)
 
 
-def _references(schema: Any) -> Iterator[str]:
-    """Yield the name of each definition that a schema refers to; ``#`` for the schema itself."""
-    references = (inner.get("$ref") for inner in _schemas(schema))
+def _find_references(schema: Any) -> Iterator[str]:
+    """Yield the name of each definition to which a schema refers; ``#`` for the schema itself."""
+    references = (inner.get("$ref") for inner in _iterate_schemas(schema))
     return (reference.rpartition("/")[2] for reference in references if isinstance(reference, str))
 
 
-#: The losses of clients' converters, see the table in tests/clients/test_converters.py and docs/tools.md.
+#: The features of schemas that some clients cannot convert: whether a schema has the feature, a message and a
+#: hint. See docs/tools.md, and the table in tests/clients/test_converters.py.
 _LOSSES: Final = (
     (
         lambda schema: "$schema" in schema,
         "the schema has '$schema', which makes every call fail in Genkit",
-        "omit it: 2020-12 is the default of MCP",
+        "omit it, because 2020-12 is the default in MCP",
     ),
     (
         _is_recursive,
-        "the schema is recursive: AutoGen cannot convert it, and OpenAI's strict mode is not possible",
-        "limit the nesting, and write it out",
+        "the schema is recursive, so AutoGen cannot convert it, and OpenAI's strict mode is not possible",
+        "limit the depth, and write out each level",
     ),
     (
-        _has_other_choices,
-        "the schema has choices that are not text, and Gemini accepts only text",
-        'offer text, such as "1" in place of 1',
+        _has_choices_other_than_text,
+        "the schema has choices that are not text, but Gemini accepts only text",
+        'offer text, such as "1" instead of 1',
     ),
     (
-        _has_positions,
-        "the schema has a type for each position of a list, and AutoGen sends text instead",
+        _has_types_by_position,
+        "the schema has a separate type for each position of a list, but AutoGen sends text instead",
         "use an object, or one type for all items",
     ),
 )
@@ -200,11 +209,11 @@ def lint_stray_output(lines: int, first: str) -> Iterator[Diagnostic]:
     """
     Yield a diagnostic if a server has written lines to standard output that are not messages.
 
-    *lines* is the number of such lines, and *first* is the first one.
+    *lines* is the number of these lines, and *first* is the first of them.
     """
     if lines:
-        message = f"it wrote {_count(lines, 'line')} other than messages to standard output: {first!r}"
-        hint = "write logs to standard error: some clients end the connection"
+        message = f"it wrote {_format_count(lines, 'line')} other than messages to standard output: {first!r}"
+        hint = "write logs to standard error, because some clients end the connection"
         yield _SERVER.diagnostic(Rule.INVALID_REPLY, message, hint)
 
 
@@ -212,33 +221,33 @@ def lint_replies(
     listing: Listing, connection: Requester, revision: str, *, render: bool = False
 ) -> Iterator[Diagnostic]:
     """
-    Yield a diagnostic for each invalid request to which the server's answer violates the protocol.
+    Send invalid requests, and yield a diagnostic for each reply that violates the protocol.
 
     Args:
         listing:
             The server's lists.
 
         connection:
-            The connection.
+            The connection to the server.
 
         revision:
-            The protocol revision that both sides use.
+            The negotiated protocol revision.
 
         render:
-            Whether prompts can be requested without their required arguments.
+            Whether to also request a prompt without its required arguments.
     """
     for subject, method, params, codes in _invalid_requests(listing, revision, render=render):
-        message, is_answered = f"{subject} is answered as if it existed", True
+        message, is_answered = f"{subject} is answered as if the request were valid", True
         try:
             connection.request(method, params)
         except RequestError as error:
             if error.code in codes:
                 continue
-            message = f"{subject} is answered with the code {error.code}: {error.message!r}"
+            message = f"{subject} is answered with the error code {error.code}: {error.message!r}"
         except InvalidReplyError as error:
             message = f"{subject} is not answered with an error: the server {error}"
             is_answered = not isinstance(error, NoReplyError)
-        hint = f"answer with the code {min(codes, key=lambda code: code != InvalidParams.code)}"
+        hint = f"reply with the error code {min(codes, key=lambda code: code != InvalidParams.code)}"
         yield _SERVER.diagnostic(Rule.WRONG_ERROR, message, hint)
         if not is_answered:
             return
@@ -247,7 +256,7 @@ def lint_replies(
 def _invalid_requests(
     listing: Listing, revision: str, *, render: bool
 ) -> Iterator[tuple[str, str, dict[str, Any], set[int]]]:
-    """Yield the subject of each request, its method and params, and the codes of a correct answer."""
+    """Yield each request's subject, method and params, and the error codes that are correct for the reply."""
     invalid = {InvalidParams.code}
     if listing.prompts:
         yield "an unknown prompt", "prompts/get", {"name": _UNKNOWN_NAME}, invalid
@@ -258,15 +267,15 @@ def _invalid_requests(
     yield "an unknown method", "promptkit/unknown", {}, {MethodNotFound.code}
     for method in listing.paged:
         yield f"an unknown cursor in {method}", method, {"cursor": _UNKNOWN_NAME}, invalid
-    needing = [prompt for prompt in listing.prompts if any(a.required for a in prompt.arguments or ())]
-    for prompt in needing[:1] if render else ():
+    with_required = [prompt for prompt in listing.prompts if any(a.required for a in prompt.arguments or ())]
+    for prompt in with_required[:1] if render else ():
         yield f"{prompt.name!r} without its required arguments", "prompts/get", {"name": prompt.name}, invalid
 
 
-def _count(number: int, noun: str) -> str:
+def _format_count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _names(names: Sequence[str]) -> str:
+def _format_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     return ", ".join(names[:_MAX_NAMED]) + more

@@ -1,4 +1,4 @@
-"""The lists of a server, read page by page within limits, or from a file that `promptkit list` wrote."""
+"""A server's lists, read page by page within limits, or read from a file that ``promptkit list`` wrote."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -12,21 +12,22 @@ from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.rules import Rule
 from promptkit.protocol.jsonrpc import MethodNotFound
 
-#: The location of everything that a server declares, because there is no file.
-SERVER: Final = Location("<server>")
+#: The location of everything that a server declares, in place of a file.
+SERVER_LOCATION: Final = Location("<server>")
 
-#: Maximum number of items, and of bytes of JSON, in all lists of a server; and of pages in one list.
+#: The maximum number of items in all lists of a server, their maximum size as JSON in bytes, and the maximum
+#: number of pages in one list.
 MAX_ITEMS: Final = 10_000
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_PAGES: Final = 1_000
 
-#: The extension for skills.
+#: The name of the protocol extension for skills.
 SKILLS: Final = "io.modelcontextprotocol/skills"
 
 
 class RequestError(PromptkitError):
     """
-    A server answered a request with an error.
+    A server replied to a request with an error.
 
     Args:
         code:
@@ -46,26 +47,27 @@ class RequestError(PromptkitError):
 
 
 class InvalidReplyError(PromptkitError):
-    """A server's answer violates the protocol. The message is a phrase whose subject is the server."""
+    """A server's reply violates the protocol. The message is a phrase that follows "the server"."""
 
 
 class NoReplyError(InvalidReplyError):
-    """A server did not answer, and will probably not answer any further requests."""
+    """A server did not reply, and will probably not reply to any further requests."""
 
 
 class Requester(Protocol):
-    """Sends requests; see `promptkit.foreign.connection.Connection`."""
+    """An object that sends requests to a server, such as `promptkit.foreign.connection.Connection`."""
 
     def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """
         Send a request, and return its result as JSON-compatible data.
 
         Raises:
-            RequestError: If the server answers with an error.
+            RequestError: If the server replies with an error.
 
-            InvalidReplyError: If the server's answer violates the protocol.
+            InvalidReplyError: If the server's reply violates the protocol.
 
-            NoReplyError: If the server does not answer in time, or its answer is too large.
+            NoReplyError: If the server does not reply in time or ends the connection, or if its reply is too
+                large.
         """
 
 
@@ -91,7 +93,7 @@ class ListedPrompt(Struct):
 class ListedResource(Struct, kw_only=True):
     """An entry of ``resources/list``."""
 
-    uri_template: str = field(name="uri")  # without variables
+    uri_template: str = field(name="uri")  # a URI without variables
     name: str
     title: str | None = None
     description: str | None = None
@@ -124,29 +126,29 @@ class ListedFile(Struct):
 
 
 class ListedSkill(Struct):
-    """An entry of ``skills/list``. For a dynamic skill, whose files are not listed, `resources` is text."""
+    """An entry of ``skills/list``. If its files are dynamic, they are not listed, and `resources` is text."""
 
     uri: str
     frontmatter: dict[str, Any]
     resources: list[ListedFile] | str
 
 
-class _Kind(Struct, frozen=True):
+class _ListKind(Struct, frozen=True):
     """
     A kind of list.
 
     Args:
         member:
-            The field of a reply that contains the items.
+            The name of the field that contains the items in a reply.
 
         noun:
-            A word for an item.
+            The word for an item in messages.
 
         item:
             The type of an item.
 
         key:
-            The attribute with the name or the URI of an item, which must be unique.
+            The attribute that contains the name or the URI of an item, which must be unique.
     """
 
     member: str
@@ -155,13 +157,13 @@ class _Kind(Struct, frozen=True):
     key: str
 
 
-#: The lists by method.
-KINDS: Final[Mapping[str, _Kind]] = {
-    "prompts/list": _Kind("prompts", "prompt", ListedPrompt, "name"),
-    "resources/list": _Kind("resources", "resource", ListedResource, "uri_template"),
-    "resources/templates/list": _Kind("resourceTemplates", "template", ListedTemplate, "uri_template"),
-    "tools/list": _Kind("tools", "tool", ListedTool, "name"),
-    "skills/list": _Kind("skills", "skill", ListedSkill, "uri"),
+#: The kinds of lists, keyed by method.
+LIST_KINDS: Final[Mapping[str, _ListKind]] = {
+    "prompts/list": _ListKind("prompts", "prompt", ListedPrompt, "name"),
+    "resources/list": _ListKind("resources", "resource", ListedResource, "uri_template"),
+    "resources/templates/list": _ListKind("resourceTemplates", "template", ListedTemplate, "uri_template"),
+    "tools/list": _ListKind("tools", "tool", ListedTool, "name"),
+    "skills/list": _ListKind("skills", "skill", ListedSkill, "uri"),
 }
 
 
@@ -171,13 +173,13 @@ class Listing(Struct):
 
     Args:
         data:
-            The items as the server sent them, by the field of the reply that contains them.
+            The items as the server sent them, keyed by the name of the field that contains them in a reply.
 
         prompts, resources, templates, tools, skills:
-            The valid items. Of several items with the same name or URI, only the first is included.
+            The valid items. If several items have the same name or URI, only the first is included.
 
         diagnostics:
-            The problems with the replies.
+            The diagnostics for the replies.
 
         paged:
             The methods whose lists have several pages.
@@ -194,70 +196,70 @@ class Listing(Struct):
 
     @property
     def skill_files(self) -> frozenset[str]:
-        """The URIs of the files of all skills, which can also be listed as resources."""
+        """The URIs of the files of all skills. The server can list these files as resources, too."""
         lists = [skill.resources for skill in self.skills if isinstance(skill.resources, list)]
         files = {file.uri for resources in lists for file in resources}
         return frozenset(files | {skill.uri for skill in self.skills})
 
     def add(self, method: str, items: Sequence[Any]) -> None:
-        """Add the items of a list, and report invalid items and duplicate keys."""
-        kind = KINDS[method]
+        """Add the valid items of a list, and report invalid items, and items with the same name or URI."""
+        kind = LIST_KINDS[method]
         valid: dict[str, Any] = {}
         for number, data in enumerate(items, 1):
             try:
                 item = msgspec.convert(data, kind.item)
             except msgspec.ValidationError as error:
-                report = Report(f"{kind.noun} {number} of {method}", SERVER, self.diagnostics)
+                report = Report(f"{kind.noun} {number} of {method}", SERVER_LOCATION, self.diagnostics)
                 report.add(Rule.INVALID_REPLY, f"it is invalid: {error}", "correct it")
                 continue
             key = getattr(item, kind.key)
             if valid.setdefault(key, item) is not item:
-                hint = "clients show one of them, or both: give each a different name or URI"
-                report = Report(f"{kind.noun} {key!r}", SERVER, self.diagnostics)
-                report.add(Rule.DUPLICATE_ITEM, f"it is listed twice by {method}", hint)
+                hint = "clients show one of the items, or both: give each of them a different name or URI"
+                report = Report(f"{kind.noun} {key!r}", SERVER_LOCATION, self.diagnostics)
+                report.add(Rule.DUPLICATE_ITEM, f"{method} lists it twice", hint)
         self.data[kind.member] = list(items)
         target = {"resourceTemplates": "templates"}.get(kind.member, kind.member)
         getattr(self, target).extend(valid.values())
 
 
 def offered_methods(capabilities: Mapping[str, Any]) -> list[str]:
-    """Return the methods of the lists that a server with these capabilities has."""
+    """Return the methods that list what a server with these capabilities offers."""
     extensions = capabilities.get("extensions") or {}
     return [
         method
-        for method in KINDS
+        for method in LIST_KINDS
         if (SKILLS in extensions if method == "skills/list" else method.partition("/")[0] in capabilities)
     ]
 
 
 def read_listing(connection: Requester, capabilities: Mapping[str, Any]) -> Listing:
     """
-    Return the lists that a server declares, truncated at the limits.
+    Read the lists that a server declares. Lists that exceed a limit are truncated.
 
     Args:
         connection:
-            The connection.
+            The connection to the server.
 
         capabilities:
             The server's capabilities.
     """
     listing, reader = Listing(), _PageReader(connection)
     for method in offered_methods(capabilities):
-        pages, report = list[list[Any]](), Report(method, SERVER, listing.diagnostics)
+        pages, report = list[list[Any]](), Report(method, SERVER_LOCATION, listing.diagnostics)
         try:
-            for page in reader.pages(method):
+            for page in reader.read_pages(method):
                 pages.append(page)
             if len(pages) > 1:
                 listing.paged.append(method)
         except _PageError as error:
             report.add(error.rule, str(error), error.hint)
         except RequestError as error:
-            # Servers without templates often do not implement the method that lists them.
+            # Servers without resource templates often do not implement the method that lists them.
             if method != "resources/templates/list" or error.code != MethodNotFound.code:
-                hint = "answer it, or do not declare the capability"
+                hint = "implement this method, or do not declare the capability"
                 report.add(Rule.INVALID_REPLY, f"it fails: {error}", hint)
         except InvalidReplyError as error:
-            report.add(Rule.INVALID_REPLY, f"the server {error}", "answer as the protocol requires")
+            report.add(Rule.INVALID_REPLY, f"the server {error}", "send the reply that the protocol requires")
             if isinstance(error, NoReplyError):
                 return listing
         listing.add(method, list(chain.from_iterable(pages)))
@@ -265,7 +267,7 @@ def read_listing(connection: Requester, capabilities: Mapping[str, Any]) -> List
 
 
 class _PageError(Exception):
-    """A list cannot be read completely. The items so far are valid."""
+    """A list cannot be read completely. The pages that were read before the error are valid."""
 
     def __init__(self, rule: Rule, message: str, hint: str) -> None:
         super().__init__(message)
@@ -274,24 +276,24 @@ class _PageError(Exception):
 
 
 class _PageReader:
-    """Reads the pages of lists, and counts the items and bytes of all of them."""
+    """Reads the pages of lists, and counts the items and bytes of all lists."""
 
     def __init__(self, connection: Requester) -> None:
         self._connection = connection
         self._items = 0
         self._bytes = 0
 
-    def pages(self, method: str) -> Iterator[list[Any]]:
-        """Yield the items of each page. Raises _PageError, and the errors of `Requester.request`."""
+    def read_pages(self, method: str) -> Iterator[list[Any]]:
+        """Yield the items of each page. Raises `_PageError`, and the errors of `Requester.request`."""
         cursor: str | None = None
         cursors = set[str]()
-        hint = "omit nextCursor on the last page, and return a new cursor for each further page"
+        hint = "omit nextCursor on the last page, and return a new cursor on every other page"
         while True:
             result = self._connection.request(method, {} if cursor is None else {"cursor": cursor})
-            page, cursor = result.get(KINDS[method].member), result.get("nextCursor")
+            page, cursor = result.get(LIST_KINDS[method].member), result.get("nextCursor")
             if not isinstance(page, list):
-                message = f"its result has no list {KINDS[method].member!r}"
-                raise _PageError(Rule.INVALID_REPLY, message, "return a list, which can be empty")
+                message = f"its result does not contain the list {LIST_KINDS[method].member!r}"
+                raise _PageError(Rule.INVALID_REPLY, message, "return a list, even if it is empty")
             yield page[: max(MAX_ITEMS - self._items, 0)]
             self._items += len(page)
             self._bytes += len(msgspec.json.encode(result))
@@ -304,22 +306,22 @@ class _PageReader:
                 raise _PageError(Rule.BROKEN_PAGES, f"it has more than {MAX_PAGES:,} pages", hint)
             if self._items > MAX_ITEMS or self._bytes > MAX_BYTES:
                 limits = f"more than {MAX_ITEMS:,} items, or more than {MAX_BYTES >> 20} MiB"
-                message = f"the lists have {limits}, and are not read further"
+                message = f"the lists have {limits}, so they are not read completely"
                 raise _PageError(Rule.BROKEN_PAGES, message, "list fewer items")
 
 
 def parse_listing(data: Mapping[str, Any]) -> Listing:
     """
-    Return the lists in the data of a file that ``promptkit list --json`` wrote.
+    Return the lists in *data*, which is the content of a file that ``promptkit list --json`` wrote.
 
     Raises:
         ValueError: If *data* does not contain such lists.
     """
     listing = Listing()
-    for method, kind in KINDS.items():
+    for method, kind in LIST_KINDS.items():
         items = data.get(kind.member, [])
         if not isinstance(items, list):
             msg = f"{kind.member!r} is not a list"
-            raise ValueError(msg)  # noqa: TRY004 (the content of a file, not the type of an argument)
+            raise ValueError(msg)  # noqa: TRY004 (a file is invalid, not the type of an argument)
         listing.add(method, items)
     return listing

@@ -1,8 +1,8 @@
 """
 Streams of messages from and to a server, with limits.
 
-The official client does not limit the size of a reply, and passes on what a server writes to standard error.
-Therefore, these streams replace its transports.
+The client of the official SDK does not limit the size of a reply, and it copies a server's standard error to
+its own. Therefore, these streams replace its transports.
 """
 
 import shutil
@@ -25,16 +25,17 @@ from msgspec import Struct
 
 from promptkit.foreign.address import ServerAddress, ServerError
 
-#: Time limit of a request in seconds.
+#: The timeout of a request, in seconds.
 MAX_SECONDS: Final = 30.0
 
-#: Maximum size of a message from the server, in bytes.
+#: The maximum size of a message from the server, in bytes.
 MAX_REPLY: Final = 16 * 1024 * 1024
 
-#: Number of bytes to keep from the end of standard error, and from the start of a line that is not a message.
-_MAX_KEPT: Final = 2000
+#: The number of bytes to store from the end of standard error, and from the start of a line that is not a
+#: message.
+_MAX_STORED: Final = 2000
 
-#: Time in seconds for a server to exit after its input is closed, and after SIGTERM.
+#: The time that a server has to exit after its input is closed, and again after SIGTERM, in seconds.
 _GRACE_S: Final = 1.0
 
 Streams: TypeAlias = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]
@@ -42,11 +43,11 @@ Streams: TypeAlias = tuple[ReadStream[SessionMessage | Exception], WriteStream[S
 
 class Observations(Struct):
     """
-    Output of a server that is not a message.
+    The output of a server that is not a message.
 
     Args:
         errors:
-            The end of the server's standard error.
+            The end of the output on standard error.
 
         stray_lines:
             The number of lines on standard output that are not messages.
@@ -67,14 +68,14 @@ class Observations(Struct):
 @asynccontextmanager
 async def stdio_streams(address: ServerAddress, observations: Observations) -> AsyncGenerator[Streams]:
     """
-    Start a command and yield its streams. On exit, terminate its whole process group.
+    Start a command, and yield its streams. On exit, terminate its whole process group.
 
     Args:
         address:
             The command.
 
         observations:
-            Receives the output that is not a message.
+            The object in which to record output that is not a message.
 
     Raises:
         ServerError: If the command cannot be started.
@@ -97,14 +98,14 @@ async def stdio_streams(address: ServerAddress, observations: Observations) -> A
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
                     await process.stdin.send(data.encode() + b"\n")
 
-    async def keep_errors() -> None:
+    async def store_errors() -> None:
         assert process.stderr is not None  # noqa: S101 (it is a pipe)
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             async for chunk in process.stderr:
-                observations.errors = (observations.errors + chunk)[-_MAX_KEPT:]
+                observations.errors = (observations.errors + chunk)[-_MAX_STORED:]
 
     async with anyio.create_task_group() as tasks:
-        for task in (read, write, keep_errors):
+        for task in (read, write, store_errors):
             tasks.start_soon(task)
         try:
             yield reader, writer
@@ -112,7 +113,7 @@ async def stdio_streams(address: ServerAddress, observations: Observations) -> A
             with anyio.CancelScope(shield=True):
                 reader.close()
                 writer.close()
-                await _end(process)
+                await _terminate(process)
             tasks.cancel_scope.cancel()
 
 
@@ -130,13 +131,15 @@ async def _start(address: ServerAddress) -> Process:
 
 
 async def _messages(process: Process, observations: Observations) -> AsyncIterator[SessionMessage]:
-    """Yield the messages on standard output, except notifications, for which no code waits."""
+    """Yield the messages on standard output, except for notifications, which are not needed."""
     async for line in _lines(process, observations):
         try:
             message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
             if line.strip():
-                observations.stray_line = observations.stray_line or line[:_MAX_KEPT].decode(errors="replace")
+                observations.stray_line = observations.stray_line or line[:_MAX_STORED].decode(
+                    errors="replace"
+                )
                 observations.stray_lines += 1
             continue
         if not isinstance(message, mcp_types.JSONRPCNotification):
@@ -144,7 +147,7 @@ async def _messages(process: Process, observations: Observations) -> AsyncIterat
 
 
 async def _lines(process: Process, observations: Observations) -> AsyncIterator[bytes]:
-    """Yield the lines of standard output, up to the first line that is too long."""
+    """Yield the lines of standard output. Stop at the first line that is too long."""
     assert process.stdout is not None  # noqa: S101 (it is a pipe)
     stream = BufferedByteReceiveStream(process.stdout)
     try:
@@ -156,14 +159,14 @@ async def _lines(process: Process, observations: Observations) -> AsyncIterator[
         return
 
 
-async def _end(process: Process) -> None:
-    """Stop a process and its group, first by closing standard input, then by signals."""
+async def _terminate(process: Process) -> None:
+    """Terminate a process and its group: first close its standard input, then send signals."""
     assert process.stdin is not None  # noqa: S101 (it is a pipe)
     with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         await process.stdin.aclose()
     with anyio.move_on_after(_GRACE_S):
         await process.wait()
-    if sys.platform != "win32":  # the group can outlive its first process
+    if sys.platform != "win32":  # other processes of the group can outlive the first one
         await terminate_posix_process_tree(process, _GRACE_S)
     elif process.returncode is None:
         process.kill()
@@ -174,27 +177,27 @@ async def _end(process: Process) -> None:
 @asynccontextmanager
 async def http_streams(address: ServerAddress, observations: Observations) -> AsyncGenerator[Streams]:
     """
-    Yield the streams of a server over Streamable HTTP.
+    Connect to a server over Streamable HTTP, and yield its streams.
 
     Args:
         address:
             The URL and the headers.
 
         observations:
-            Records whether a reply was too large.
+            The object in which to record that a reply was too large.
     """
 
-    async def limit(response: httpx2.Response) -> None:
-        if response.headers.get("content-encoding", "identity") != "identity":  # can expand without limit
-            msg = "the reply is compressed, although this was not requested"
+    async def limit_body(response: httpx2.Response) -> None:
+        if response.headers.get("content-encoding", "identity") != "identity":  # it could expand to any size
+            msg = "the reply is compressed, although the request asked for an uncompressed one"
             raise httpx2.DecodingError(msg)
-        assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 (of an asynchronous client)
+        assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 (the client is asynchronous)
         response.stream = _LimitedStream(response.stream, observations)
 
     headers = {**address.headers, "Accept-Encoding": "identity"}
     async with (
         httpx2.AsyncClient(
-            headers=headers, timeout=MAX_SECONDS, event_hooks={"response": [limit]}
+            headers=headers, timeout=MAX_SECONDS, event_hooks={"response": [limit_body]}
         ) as http_client,
         streamable_http_client(address.url, http_client=http_client, max_sse_event_size=MAX_REPLY) as streams,
     ):
@@ -202,7 +205,7 @@ async def http_streams(address: ServerAddress, observations: Observations) -> As
 
 
 class _LimitedStream(httpx2.AsyncByteStream):
-    """The body of a response, up to the maximum size of a message."""
+    """The body of a response. Reading fails once the body exceeds the maximum size of a message."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, observations: Observations) -> None:
         self._stream = stream
@@ -214,7 +217,7 @@ class _LimitedStream(httpx2.AsyncByteStream):
             size += len(chunk)
             if size > MAX_REPLY:
                 self._observations.too_large = True
-                msg = f"the reply has more than {MAX_REPLY:,} bytes"
+                msg = f"the reply is longer than {MAX_REPLY:,} bytes"
                 raise httpx2.ReadError(msg)
             yield chunk
 

@@ -13,8 +13,8 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.clients.profiles import CLIENTS, ClientProfile, get_client
 from promptkit.errors.exceptions import ArgumentsError
-from promptkit.exports import REQUESTS, ExportError, UnsupportedAnswerError
-from promptkit.foreign.listing import SERVER
+from promptkit.exports import REQUEST_FUNCTIONS, ExportError, UnsupportedAnswerError
+from promptkit.foreign.listing import SERVER_LOCATION
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import quoted, quoted_path
 from promptkit.language.messages import Workflow
@@ -250,7 +250,7 @@ def _build_responses(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Bl
 
 def _build_vendors(rendering: Rendering, _served: _ServedTarget, choice: str) -> TabContent:
     """Return the request to one vendor, in which text replaces unsupported content."""
-    form = choice if choice in REQUESTS else next(iter(REQUESTS))
+    form = choice if choice in REQUEST_FUNCTIONS else next(iter(REQUEST_FUNCTIONS))
     choices = _build_choices({name: label for name, (label, _) in _VENDORS.items()}, form)
     if rendering.workflow is None:
         note = "There is no request, because the prompt is not rendered with these arguments."
@@ -267,15 +267,15 @@ def _build_vendors(rendering: Rendering, _served: _ServedTarget, choice: str) ->
 def _build_request(form: str, workflow: Workflow) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the request, and a note for each unsupported part. Raises UnsupportedAnswerError."""
     try:
-        return REQUESTS[form](workflow), ()
+        return REQUEST_FUNCTIONS[form](workflow), ()
     except ExportError as error:
         notes = tuple(f"Not supported by {error.vendor}: {part}." for part in error.parts)
-        return REQUESTS[form](workflow, lossy=True), notes
+        return REQUEST_FUNCTIONS[form](workflow, lossy=True), notes
 
 
 def _build_case(rendering: Rendering, _served: _ServedTarget, _choice: str) -> TabContent:
-    """Return the source code that saves the displayed values as a case."""
-    if rendering.prompt.location == SERVER:
+    """Return the source that saves the displayed values as a case."""
+    if rendering.prompt.location == SERVER_LOCATION:
         block = Block("Case for cases.toml", build_case_table(rendering), "toml")
     elif rendering.prompt.location.file.endswith(".md"):
         block = Block("Case for the front matter", build_case_source(rendering), "yaml")
@@ -297,7 +297,7 @@ def _build_command_line(rendering: Rendering, served: _ServedTarget, _choice: st
         "promptkit",
         "render",
         quoted(served.target)
-        if prompt.location == SERVER
+        if prompt.location == SERVER_LOCATION
         else format_render_targets([served.target], quoted_path),
         quoted(prompt.name),
         *(word for word, _ in words_with_notes),

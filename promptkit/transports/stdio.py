@@ -19,7 +19,7 @@ from typing import Final, NoReturn
 from promptkit.protocol.limits import GRACE_S, CutOff
 from promptkit.server import Server
 from promptkit.standard_error import finish, redirect, say
-from promptkit.workspace.execution import end_all
+from promptkit.workspace.execution import terminate_commands
 
 #: Maximum size of a read. All requests in one read are decoded before the first is answered, and the requests
 #: in a full pipe (about 500) would not fit into a CPU cache.
@@ -238,7 +238,7 @@ def exit_now(code: int = 0) -> NoReturn:
 def _exit(code: int = 0) -> NoReturn:
     """Exit the process without running authors' code, such as exit handlers."""
     finish(_FLUSH_S)
-    end_all()
+    terminate_commands()
     os._exit(code)
 
 

@@ -1,5 +1,5 @@
 """
-The workspace: the folder that the user works in, and commands that run in this folder.
+The workspace: the folder in which the user works, and commands that run in this folder.
 
 A server imports this package only if its recipes use it.
 """

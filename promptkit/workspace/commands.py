@@ -1,4 +1,4 @@
-"""Commands, which are programs that a prompt runs in the workspace to use their output as text."""
+"""Commands that a prompt runs in the workspace to use their output as text."""
 
 import os
 import signal
@@ -15,10 +15,10 @@ from promptkit.language.context import is_cancelled
 from promptkit.workspace.execution import Outcome, execute
 from promptkit.workspace.paths import workspace
 
-#: A word of a command. None is skipped.
+#: A word of a command. If it is None, it is skipped.
 Word: TypeAlias = str | os.PathLike[str] | None
 
-#: The maximum size of a character in UTF-8, in bytes.
+#: The maximum size of one character in UTF-8, in bytes.
 _CHARACTER_BYTES: Final = 4
 
 
@@ -26,33 +26,35 @@ def run(*command: Word, limit: int = 20_000, timeout: float = 10.0, check: bool 
     """
     Run a command in the workspace, and return its output.
 
-    The command does not run in a shell, so each argument is one word, whatever it contains. The command has
-    no input and no terminal. It is terminated at the limit, at the timeout, and when the request is
-    cancelled. When it exits for any reason, its child processes are terminated as well. An ``async def``
-    prompt awaits `run_async` instead.
+    The command does not run in a shell, so each argument is exactly one word, no matter which characters it
+    contains. The command has no input and no terminal. It is terminated when it exceeds the limit or the
+    timeout, or when the request is cancelled. When it exits for any reason, its child processes are
+    terminated as well. In an ``async def`` prompt, await `run_async` instead.
 
     Args:
         *command:
-            The program and its arguments, as text or paths. None is skipped.
+            The program and its arguments, as text or paths. Arguments that are None are skipped.
 
         limit:
-            The maximum number of characters to return, at least 1. If there are more characters, the command
-            is terminated, and a line such as ``[... cut after 19,968 characters ...]`` replaces the rest.
+            The maximum number of characters to return, which must be at least 1. If the output is longer, the
+            command is terminated, and a line such as ``[... cut after 19,968 characters ...]`` replaces the
+            rest.
 
         timeout:
-            The maximum run time in seconds.
+            The maximum run time, in seconds.
 
         check:
             Whether an exit code other than 0 is an error.
 
     Returns:
-        The standard output, without trailing line endings. Bytes that are not UTF-8 are replaced.
+        The standard output, without line endings at its end. Bytes that are not valid UTF-8 are replaced.
 
     Raises:
-        PromptError: If there is no workspace, or the command cannot be run, times out, or fails. The message
-            contains the command and the first line of its standard error.
+        PromptError: If there is no workspace, or if the command cannot be run, times out or fails. If the
+            command fails or times out, the message contains the command and the first line of its standard
+            error.
 
-        TypeError: If there is no program, or a word is neither text nor a path.
+        TypeError: If no program is given, or a word is neither text nor a path.
 
         ValueError: If *limit* or *timeout* is not positive.
     """
@@ -62,7 +64,7 @@ def run(*command: Word, limit: int = 20_000, timeout: float = 10.0, check: bool 
 async def run_async(
     *command: Word,
     limit: int = 20_000,
-    timeout: float = 10.0,  # noqa: ASYNC109 (as in `run`: it terminates the command)
+    timeout: float = 10.0,  # noqa: ASYNC109 (as in `run`, it also terminates the command)
     check: bool = True,
 ) -> str:
     """
@@ -82,14 +84,14 @@ async def run_async(
             See `run`.
 
     Returns:
-        The standard output, as from `run`.
+        The standard output, as returned by `run`.
 
     Raises:
-        PromptError: In the same cases as `run`.
+        PromptError: For the same reasons as in `run`.
 
-        TypeError: In the same cases as `run`.
+        TypeError: For the same reasons as in `run`.
 
-        ValueError: In the same cases as `run`.
+        ValueError: For the same reasons as in `run`.
     """
     import asyncio  # most prompts do not need it
 
@@ -109,14 +111,14 @@ def _run(
 ) -> str:
     words = _words(command)
     if index(limit) < 1 or not timeout > 0:
-        msg = f"run(limit={limit!r}, timeout={timeout!r}): limit and timeout must be above 0"
+        msg = f"run(limit={limit!r}, timeout={timeout!r}): limit and timeout must be greater than 0"
         raise ValueError(msg)
     command_text = shortened(command_line(words))
     max_bytes = _CHARACTER_BYTES * limit
     try:
         outcome = execute(words, workspace(), limit=max_bytes, timeout=timeout, should_stop=should_stop)
     except FileNotFoundError:
-        msg = f"cannot run {command_text}: the server's machine has no program {shortened(words[0])!r}"
+        msg = f"cannot run {command_text}: the program {shortened(words[0])!r} is not on the server's machine"
         raise PromptError(msg) from None
     except OSError as error:
         msg = f"cannot run {command_text}: {error.strerror}"
@@ -131,7 +133,7 @@ def _run(
 
 
 def _words(command: Iterable[Word]) -> list[str]:
-    """Return the words of a command as text. Raises TypeError if a word is neither text nor a path."""
+    """Return the words of a command as text. Raises TypeError for a word that is neither text nor a path."""
     words = [os.fspath(word) for word in command if word is not None]
     if not words:
         msg = "run(...) needs a program: pass the command word by word, as in run('git', 'status')"
@@ -151,16 +153,16 @@ def _describe_failure(outcome: Outcome, timeout: float, *, check: bool) -> str |
 
 
 def _first_error_line(outcome: Outcome) -> str:
-    """Return a colon and the first line of a command's standard error; ``""`` if there is no output."""
+    """Return a colon and the first line of a command's standard error; ``""`` if that is blank."""
     lines = map(str.strip, outcome.error.decode(errors="replace").splitlines())
     first = shortened(next(filter(None, lines), ""))
     return f": {escape_invisible(first, one_line=True)}" if first else ""
 
 
 def _truncate_output(text: str, limit: int) -> str:
-    """Truncate *text* to *limit* characters. A final line reports the number of characters before it."""
+    """Truncate *text* to *limit* characters, including a last line that counts the characters before it."""
     if len(text) <= limit:
         return text
-    # The notice of truncate is replaced, because it counts only the output that was read.
+    # Replace the note that `truncate` adds, because the number in it counts only the output that was read.
     start, _, _ = truncate(text, limit).text.rpartition("\n")
     return f"{start}\n[... cut after {len(start):,} {'character' if len(start) == 1 else 'characters'} ...]"

@@ -1,8 +1,8 @@
 """
-Execution of one command in its own process group, which captures the output and terminates the whole group.
+Running a command in its own process group, capturing its output, and terminating the whole group.
 
-The command has no input and no terminal. Windows has no such groups, so child processes can outlive the
-command there.
+The command has no input and no terminal. On Windows, process groups cannot be terminated, so child processes
+can outlive the command.
 """
 
 import atexit
@@ -34,21 +34,21 @@ else:
     _KILL: Final = signal.SIGKILL
     _signal: Final = os.killpg
 
-#: Interval in seconds for checking whether a caller still waits for a command.
+#: The interval at which to check whether the caller still needs the result of a command, in seconds.
 _POLL_INTERVAL_S: Final = 0.05
 
-#: Time in seconds for a command to remove its locks and temporary files after SIGTERM.
+#: The time that a command has to remove its locks and temporary files after SIGTERM, in seconds.
 _TERMINATION_GRACE_S: Final = 0.2
 
-#: Time in seconds to wait for a killed command, which can hang in the kernel.
+#: The time to wait until a killed command has exited, in seconds. It can hang in the kernel.
 _KILL_TIMEOUT_S: Final = 1.0
 
 _CHUNK_BYTES: Final = 1 << 16
 
-#: Number of bytes of standard error to capture. Only the first line is used.
+#: The number of bytes of standard error to capture, of which only the first line is used.
 _ERROR_BYTES: Final = 4096
 
-#: Time in seconds to wait for a command that is being started when this process exits.
+#: The time to wait for a command that is being started when this process exits, in seconds.
 _START_TIMEOUT_S: Final = 0.2
 
 #: The commands that are running or being started.
@@ -61,16 +61,16 @@ class Outcome(Struct, frozen=True):
 
     Args:
         output:
-            Its standard output, up to the limit.
+            The command's standard output, up to the limit.
 
         error:
-            The start of its standard error.
+            The start of the command's standard error.
 
         code:
-            Its exit code; negative if a signal terminated it.
+            The command's exit code; negative if a signal terminated the command.
 
         stopped:
-            Why the command was terminated; None if it exited by itself.
+            Why this process terminated the command; None if the command exited on its own.
     """
 
     output: bytes
@@ -93,13 +93,13 @@ def execute(
             The working directory.
 
         limit:
-            The maximum number of output bytes to read. If there are more, the command is terminated.
+            The maximum number of bytes of output to read. If there are more, the command is terminated.
 
         timeout:
-            The maximum run time in seconds, after which the command is terminated.
+            The maximum run time, in seconds, after which the command is terminated.
 
         should_stop:
-            Returns whether the result is no longer needed. It is called repeatedly.
+            A function that returns whether the result is no longer needed. It is called repeatedly.
 
     Raises:
         OSError: If the command cannot be started.
@@ -109,13 +109,13 @@ def execute(
     command = _Command(words, folder)
     try:
         output, error = _OutputBuffer(command.stdout, limit), _OutputBuffer(command.stderr, _ERROR_BYTES)
-        stopped = _read(command, output, error, time.monotonic() + timeout, should_stop)
+        stopped = _read_output(command, output, error, time.monotonic() + timeout, should_stop)
     finally:
-        command.end()
+        command.terminate_group()
     return Outcome(bytes(output.data), bytes(error.data), command.returncode, stopped)
 
 
-def end_all() -> None:
+def terminate_commands() -> None:
     """Terminate all running commands. Call this when the process exits."""
     deadline = time.monotonic() + _START_TIMEOUT_S
     while not all(command.pid for command in tuple(_running)) and time.monotonic() < deadline:
@@ -124,14 +124,14 @@ def end_all() -> None:
         command.signal_group(_KILL)
 
 
-atexit.register(end_all)
+atexit.register(terminate_commands)
 
 
 class _Command(subprocess.Popen[bytes]):
-    """A command, registered in `_running` from before its start until its group is gone."""
+    """A command, registered in `_running` from before its start until its process group has exited."""
 
     def __init__(self, words: Sequence[str], folder: Path) -> None:
-        self.pid = 0  # until the process has started
+        self.pid = 0  # means that the process has not started
         _running.add(self)
         try:
             super().__init__(
@@ -145,23 +145,24 @@ class _Command(subprocess.Popen[bytes]):
             )
         except BaseException:
             if self.pid:  # the process has started
-                self.end()
+                self.terminate_group()
             _running.discard(self)
             raise
 
     def signal_group(self, number: int) -> None:
-        """Send a signal to the remaining processes of the group."""
+        """Send a signal to all processes that remain in the group."""
         if self.pid:
             with suppress(
                 ProcessLookupError, PermissionError
-            ):  # no processes are left, or this user cannot signal them
+            ):  # no processes remain, or this user is not allowed to signal them
                 _signal(self.pid, number)
 
     def reap(self, seconds: float = 0) -> bool:
         """
         Wait at most *seconds* for the process to exit, and return whether it has exited.
 
-        If it has exited, kill the rest of its group before the group's id can be reused.
+        If it has exited, kill the other processes of its group before the operating system can reuse the
+        group's id.
         """
         if self.returncode is None:
             with suppress(subprocess.TimeoutExpired):
@@ -170,8 +171,8 @@ class _Command(subprocess.Popen[bytes]):
                 _running.discard(self)
         return self.returncode is not None
 
-    def end(self) -> None:
-        """Terminate the process and its group."""
+    def terminate_group(self) -> None:
+        """Terminate the process and its group, and close the pipes."""
         if not self.reap():
             self.signal_group(signal.SIGTERM)
             if not self.reap(_TERMINATION_GRACE_S):
@@ -183,7 +184,7 @@ class _Command(subprocess.Popen[bytes]):
 
 
 class _OutputBuffer:
-    """A buffer for the start of the output on a pipe."""
+    """A buffer that stores the start of the output on a pipe."""
 
     def __init__(self, pipe: IO[bytes] | None, limit: int) -> None:
         self.pipe: Any = pipe
@@ -192,7 +193,7 @@ class _OutputBuffer:
         self.is_full = self.is_closed = False
 
     def read(self) -> None:
-        """Read the available output, and store it up to the limit."""
+        """Read the available output, and store the part of it that is within the limit."""
         data = os.read(self.pipe.fileno(), _CHUNK_BYTES)
         free = self.limit - len(self.data)
         self.data += data[:free]
@@ -200,20 +201,24 @@ class _OutputBuffer:
         self.is_closed = not data
 
 
-def _read(
+def _read_output(
     command: _Command,
     output: _OutputBuffer,
     error: _OutputBuffer,
     deadline: float,
     should_stop: Callable[[], bool],
 ) -> Literal["limit", "timeout"] | None:
-    """Read a command's output until it exits (return None) or must be terminated (return the reason)."""
+    """
+    Read a command's output until the command exits or must be terminated.
+
+    Return why it must be terminated; None if it has exited.
+    """
     while not output.is_full:
         if should_stop():
             raise RequestCancelledError
         pipes = [buffer for buffer in (output, error) if not buffer.is_closed]
         has_ended = command.reap(0 if pipes else _POLL_INTERVAL_S)
-        # After a command has exited, the pipes contain the rest of its output. Processes that left its group
+        # After a command has exited, the pipes can still contain output. Processes that have left its group
         # can keep the pipes open.
         ready = _wait_for_output(pipes, 0 if has_ended or not pipes else _POLL_INTERVAL_S)
         for buffer in ready:
@@ -242,7 +247,7 @@ if sys.platform == "win32":
 else:
 
     def _wait_for_output(pipes: Iterable[_OutputBuffer], seconds: float) -> list[_OutputBuffer]:
-        poll = select.poll()  # `select` is limited to descriptors below 1,024, and servers have many
+        poll = select.poll()  # `select` supports only descriptors below 1,024, but servers can have more
         by_descriptor = {buffer.pipe.fileno(): buffer for buffer in pipes}
         for descriptor in by_descriptor:
             poll.register(descriptor, select.POLLIN)

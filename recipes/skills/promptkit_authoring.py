@@ -6,11 +6,10 @@ from typing import Final
 from promptkit import Text, skill
 from promptkit.fragments import blocks, bullets, code_block, numbered, section, table
 
-#: The whole guide, which `promptkit new` writes as AGENTS.md, and which a model reads before it writes
-#: prompts.
+#: The complete guide. `promptkit new` writes it as AGENTS.md, and a model reads it before it writes prompts.
 GUIDE: Final = files("promptkit.cli").joinpath("agents.md").read_text(encoding="utf-8")
 
-#: The shortest complete prompt. A test compiles it, and every example of the guide.
+#: The shortest complete prompt. A test compiles it, and all examples in the guide.
 EXAMPLE: Final = '''\
 from typing import Annotated
 

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import pytest
 
 from benchmarks import batch
-from benchmarks.batch import OURS, WORKERS, Goal, Run, commands, goals_of, write_rows
+from benchmarks.batch import OURS, WORKERS, Goal, Run, commands, evaluate_goals, write_rows
 from benchmarks.batch_loops import LOOPS
 
 
@@ -49,7 +49,7 @@ def test_ratios_compare_runs_of_the_same_round():
         for name, value in seconds.items()
     }
 
-    goals = list(goals_of(runs, 100_000, runs, 1_000_000))
+    goals = list(evaluate_goals(runs, 100_000, runs, 1_000_000))
 
     assert [(goal.measured, goal.is_met) for goal in goals] == [
         *((9.0, True), (2.0, True), (2.0, True), (2.0, True)),

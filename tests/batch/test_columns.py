@@ -25,7 +25,8 @@ def join(names: list[str]) -> str:
 
 def spelling_error(column):
     return (
-        f"there is no column 'votes', but there is {column!r}: rename or map it, or set a value for all rows"
+        f"the table has no column 'votes', but a similar column {column!r}: rename that column, map it to "
+        "the argument, or set a value for all rows"
     )
 
 

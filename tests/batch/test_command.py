@@ -95,11 +95,11 @@ class TestColumns:
             (["--set", "severity=hihg"], "'severity' is 'hihg', not one of low, high"),
             (
                 ["--map", "text=ticket", "--set", "ticket=x"],
-                "argument 'ticket' has both a value for all rows and column 'text': remove one",
+                "argument 'ticket' has both a value for all rows and column 'text': remove one of them",
             ),
             (
                 [],
-                "the table has no column 'ticket' for prompt 'triage'; its columns are 'text', 'votes': map",
+                "prompt 'triage' takes 'ticket' from the table, but the table's columns are 'text', 'votes'",
             ),
             (
                 ["--map", "text=ticket", "--key", "id"],
@@ -117,9 +117,12 @@ class TestColumns:
             ),
             (
                 ["--map", "text=ticket", "--field", "messages=[]"],
-                "--field: 'messages' is the prompt's own field: change the prompt instead",
+                "--field: the field 'messages' contains the prompt, and cannot be set: change the prompt",
             ),
-            (["--map", "nosuch=severity", "--map", "text=ticket"], "the table has no column 'nosuch'"),
+            (
+                ["--map", "nosuch=severity", "--map", "text=ticket"],
+                "prompt 'triage' takes 'nosuch' from the table",
+            ),
         ],
     )
     def test_invalid_options(self, batch, folder, capsys, arguments, message):
@@ -177,8 +180,8 @@ class TestBadRows:
             (3, "votes", "'votes' is 'many', not a whole number"),
             (4, "ticket", "'ticket' is missing"),
             (5, None, 'the line is not a JSON object: write {"COLUMN": VALUE, ...}'),
-            (6, None, "the line is not JSON: Input data was truncated"),
-            (7, None, "the line is not UTF-8: save it as UTF-8"),
+            (6, None, "the line is not valid JSON: Input data was truncated"),
+            (7, None, "the line is not UTF-8: save the file as UTF-8"),
             (8, "severity", "'severity' is 'hihg', not one of low, high (did you mean 'high'?)"),
         ]
 
@@ -204,8 +207,8 @@ class TestBadRows:
         assert rejected_in(folder / "out") == [
             (3, None, "the line has 3 cells, but the header has 2: quote cells that contain a comma"),
             (6, None, "the line is not UTF-8: save the table as UTF-8"),
-            (7, None, "the line is not CSV: ',' expected after '\"'"),
-            (9, None, "the line is not CSV: unexpected end of data"),
+            (7, None, "the line is not valid CSV: ',' expected after '\"'"),
+            (9, None, "the line is not valid CSV: unexpected end of data"),
         ]
 
     def test_carriage_returns(self, batch, folder):
@@ -217,7 +220,7 @@ class TestBadRows:
 
         ((line, _, reason),) = rejected_in(folder / "out")
         assert (rows.code, line) == (1, 2)
-        assert reason.startswith("the line is not CSV: new-line character seen in unquoted field")
+        assert reason.startswith("the line is not valid CSV: new-line character seen in unquoted field")
         assert header.code == 2
         assert header.err.startswith("promptkit: the header cannot be read: new-line character seen")
 
@@ -275,13 +278,19 @@ class TestBadRows:
             (
                 4,
                 None,
-                "its 'id' is not a valid identifier: anthropic accepts 1 to 64 letters, digits, - and _",
+                (
+                    "its 'id' is not a valid identifier: an identifier for anthropic must consist of 1 to 64 "
+                    "letters, digits, hyphens and underscores"
+                ),
                 "no blanks",
             ),
             (
                 5,
                 None,
-                "its 'id' is not a valid identifier: anthropic accepts 1 to 64 letters, digits, - and _",
+                (
+                    "its 'id' is not a valid identifier: an identifier for anthropic must consist of 1 to 64 "
+                    "letters, digits, hyphens and underscores"
+                ),
             ),
         ]
 
@@ -356,12 +365,14 @@ class TestFiles:
 
         second_run, resumed = batch("triage", tickets), batch("triage", tickets, "--resume")
 
-        message = "promptkit: 'out' already has a finished batch: replace it with --force, or choose another "
+        message = (
+            "promptkit: 'out' already contains a finished batch: replace it with --force, or choose another "
+        )
         message += "folder with -o\n"
         assert (second_run.code, second_run.err) == (2, message)
         assert (resumed.code, resumed.out) == (
             0,
-            "'out' already has a finished batch: nothing is left to do\n",
+            "'out' already contains a finished batch: nothing is left to do\n",
         )
         assert requests_in(folder / "out") == before
 
@@ -408,7 +419,10 @@ class TestFiles:
 
         result = batch("triage", tickets, "--force")
 
-        message = "promptkit: 'out' has other files of requests: choose another folder with -o\n"
+        message = (
+            "promptkit: 'out' contains request files that do not belong to a batch: choose another folder "
+            "with -o\n"
+        )
         assert (result.code, result.err) == (2, message)
         assert {file.name: file.read_bytes() for file in (folder / "out").iterdir()} == before
 
@@ -459,7 +473,10 @@ class TestUsage:
             ),
             (("triage", "nosuch.csv"), "promptkit: 'nosuch.csv' cannot be read: No such file or directory\n"),
             (("triage", "empty.csv"), "the table has no header: write the column names in the first line"),
-            (("triage", "twice.csv"), "the header repeats 'a': use each column name once"),
+            (
+                ("triage", "twice.csv"),
+                "the header contains 'a' more than once: use each column name only once",
+            ),
         ],
     )
     def test_unknown_prompt_and_invalid_tables(self, batch, folder, arguments, message):

@@ -289,7 +289,10 @@ class TestCheckpoints:
 
         assert result.code == 2
         assert is_one_line(result)
-        assert "'out/.promptkit-batch.json' is not a checkpoint: choose another folder with -o" in result.err
+        assert (
+            "'out/.promptkit-batch.json' is not a valid checkpoint: choose another folder with -o"
+            in result.err
+        )
         assert snapshot(folder) == before
 
     def test_checkpoint_without_files(self, batch, unfinished, folder):
@@ -341,7 +344,9 @@ class TestCheckpoints:
 
         assert result.code == 2
         assert is_one_line(result)
-        assert f"'out/{name}' has a line that is not a request: choose another folder with -o" in result.err
+        assert (
+            f"'out/{name}' contains a line that is not a request: choose another folder with -o" in result.err
+        )
         assert {**snapshot(folder), f"out/{CHECKPOINT}": before[f"out/{CHECKPOINT}"]} == before
 
     def test_checkpoint_of_another_command(self, batch, unfinished, folder):
@@ -352,5 +357,5 @@ class TestCheckpoints:
         result = batch("triage", "t.csv", "--resume")
 
         assert result.code == 2
-        assert "has a batch of another command" in result.err
+        assert "contains a batch from another command" in result.err
         assert snapshot(folder) == before

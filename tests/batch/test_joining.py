@@ -69,13 +69,13 @@ FAILED_RESULTS = {
     ),
     "canceled": (
         {"custom_id": "1", "result": {"type": "canceled"}},
-        'the result has no answer: {"type":"canceled"}',
+        'the result does not contain an answer: {"type":"canceled"}',
     ),
     "gemini": ({"key": "1", "error": {"code": 3}}, '{"code":3}'),
     "bedrock": ({"recordId": "1", "error": {"errorCode": 400}}, '{"errorCode":400}'),
     "refused": (
         {"custom_id": "1", "response": {"body": {"choices": [{"message": {"refusal": "no"}}]}}},
-        'the result has no answer: {"choices":[{"message":{"refusal":"no"}}]}',
+        'the result does not contain an answer: {"choices":[{"message":{"refusal":"no"}}]}',
     ),
 }
 
@@ -238,7 +238,10 @@ def test_duplicate_results_and_keys(batch, folder):
     [
         (
             [],
-            "'r.jsonl' has the identifier '7', which is not a row number: specify the key column with --key",
+            (
+                "the identifier '7' in 'r.jsonl' does not contain a row number: specify the key column "
+                "with --key"
+            ),
         ),
         (["--key", "nosuch"], "the key column 'nosuch' does not exist; the columns are 'id'"),
     ],
@@ -264,7 +267,7 @@ def test_invalid_result(batch, folder, line):
     offset = len(result_line("1-0123456789abcdef", "A"))
     assert result.code == 2
     assert (
-        f"'r.jsonl' has no result at byte {offset}: each line must be a JSON object with one of custom_id, "
+        f"'r.jsonl' has no result at byte {offset}: each line must be a JSON object with one of the fields "
         in result.err
     )
 
@@ -286,9 +289,9 @@ class TestRejectedRows:
 
         rows = list(map(json.loads, result.out.splitlines()))
         assert [(row["answer"], row["error"]) for row in rows] == [
-            (None, "the batch has rejected it: 'votes' is 'many', not a whole number"),
+            (None, "the batch rejected the row: 'votes' is 'many', not a whole number"),
             ("A", None),
-            (None, "the batch has rejected it: 'votes' is 'few', not a whole number"),
+            (None, "the batch rejected the row: 'votes' is 'few', not a whole number"),
             (None, "the row has no result"),
         ]
         assert result.code == 1
@@ -302,7 +305,7 @@ class TestRejectedRows:
 
         rows = list(map(json.loads, result.out.splitlines()))
         assert rows[1]["answer"] == "A"
-        assert rows[2]["error"] == "the batch has rejected it: 'votes' is 'few', not a whole number"
+        assert rows[2]["error"] == "the batch rejected the row: 'votes' is 'few', not a whole number"
         assert rows[3]["error"] == "the row has no result"
 
     @pytest.mark.parametrize("name", ["results.jsonl", "requests-00001.jsonl.out"])
@@ -342,7 +345,10 @@ class TestRejectedRows:
 
         result = batch("--join", "r.jsonl", "t.csv", "--key", "id", "-o", "out")
 
-        message = "promptkit: 'out/rejected.jsonl' has no rejected row at byte 0: name the batch with -o\n"
+        message = (
+            "promptkit: 'out/rejected.jsonl' has no rejected row at byte 0: specify the batch's folder "
+            "with -o\n"
+        )
         assert (result.code, result.err) == (2, message)
 
 

@@ -9,7 +9,7 @@ import pytest
 from promptkit.batch.columns import RowError
 from promptkit.batch.joining import join_results, open_results
 from promptkit.batch.shards import Checkpoint, open_batch
-from promptkit.batch.tables import open_table, row_of
+from promptkit.batch.tables import open_table, parse_row
 from promptkit.batch.vendor_formats import LINE_FORMATS
 from promptkit.files.folder import Folder
 
@@ -46,7 +46,7 @@ def read_rows(path):
         for chunk in table.chunks:
             for _, _, raw in chunk.iterate_rows():
                 try:
-                    row_of(raw, table.read)
+                    parse_row(raw, table.parse)
                 except RowError:
                     continue
 

@@ -170,7 +170,7 @@ class TestResults:
 
         assert result.code == 2
         assert is_one_line(result)
-        assert "'r.jsonl' has a line of more than 67,108,864 bytes at byte 0" in result.err
+        assert "the line at byte 0 of 'r.jsonl' is longer than 67,108,864 bytes" in result.err
 
     @pytest.mark.parametrize(
         "members",

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from promptkit import Arg, Image, PromptError, assistant, prompt, system, user
 from promptkit.batch import ColumnError, Renderer
 from promptkit.errors import ArgumentsError
-from promptkit.exports import REQUESTS, UnsupportedAnswerError
+from promptkit.exports import REQUEST_FUNCTIONS, UnsupportedAnswerError
 
 
 @dataclass
@@ -185,7 +185,7 @@ class TestTables:
         """In a list, a row can lack a column; in other tables, a missing column is an error."""
         assert Renderer(triage)([{"ticket": "a"}, {}])[1]["error"] == "'ticket' is missing"
         for make, _ in (TABLES[kind] for kind in TABLES if kind != "list"):
-            with pytest.raises(ColumnError, match="the table has no column 'ticket' for prompt 'triage'"):
+            with pytest.raises(ColumnError, match="prompt 'triage' takes 'ticket' from the table"):
                 Renderer(triage)(make([{"text": "a"}]))
 
     def test_index_of_pandas_is_kept(self):
@@ -247,8 +247,8 @@ class TestTables:
             Renderer(triage)(table)
 
         assert str(caught.value) == (
-            f"a {type(table).__name__} is not a table: pass a pyarrow Table, a Polars or pandas "
-            f"DataFrame, or a list of mappings"
+            f"an object of type {type(table).__name__} is not a table: pass a pyarrow Table, a Polars or "
+            f"pandas DataFrame, or a list of mappings"
         )
 
     def test_unsupported_row(self):
@@ -431,7 +431,10 @@ class TestTypes:
         """Bytes are rejected for a text parameter instead of being converted to base64."""
         values, errors = receive_values(str, pa.table({"value": [b"text"]}))
 
-        assert (values, errors) == ([], ["'value' has the unsupported type bytes: use text or JSON"])
+        assert (values, errors) == (
+            [],
+            ["'value' has the unsupported type bytes: convert it to text or JSON"],
+        )
 
     def test_nanoseconds_are_truncated(self):
         """Nanoseconds are truncated."""
@@ -477,8 +480,11 @@ class TestRenderings:
         first, *_, last = Renderer(judge)([{"ticket": "a"}])[0]["messages"]
         assert (first, last) == ({"role": "system", "content": "Be brief."}, user_message("a"))
         (row,) = Renderer(mixed)([{"ticket": "a"}])
-        hint = "use to='openai-chat' or another vendor"
-        assert row["error"] == f"messages support only text, but the rendering has other content: {hint}"
+        hint = "use to='openai-chat' or the name of another vendor"
+        assert (
+            row["error"]
+            == f"the format 'messages' supports only text, but the rendering has other content: {hint}"
+        )
         (row,) = Renderer(mixed, "openai-chat")([{"ticket": "a"}])
         assert row["error"] is None
 
@@ -608,7 +614,7 @@ def test_every_kind_of_table_gives_equal_columns(rows):
     assert renderings_and_errors(Renderer(show_all)(frame).to_dict("records")) == expected
 
 
-@pytest.mark.parametrize("vendor", REQUESTS)
+@pytest.mark.parametrize("vendor", REQUEST_FUNCTIONS)
 @pytest.mark.parametrize("subject", [show_all, judge])
 @given(ticket=TEXTS.filter(str.strip))
 def test_requests_equal_those_of_the_exports(vendor, subject, ticket):
@@ -617,7 +623,7 @@ def test_requests_equal_those_of_the_exports(vendor, subject, ticket):
     (row,) = Renderer(subject, vendor, model="m", fields=fields if vendor != "gemini" else {})(
         [{"ticket": ticket}]
     )
-    request = REQUESTS[vendor](subject.render(ticket), **fields)
+    request = REQUEST_FUNCTIONS[vendor](subject.render(ticket), **fields)
     body = json.loads(row["request"])
 
     if vendor == "gemini":

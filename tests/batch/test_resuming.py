@@ -57,7 +57,7 @@ def run_and_interrupt(batch):
         write = BatchWriter.write
 
         def write_some(writer, chunk):
-            if writer.done.rows >= 500:
+            if writer.progress.rows >= 500:
                 raise EOFError
             write(writer, chunk)
 
@@ -120,14 +120,17 @@ def test_batch_is_resumed_only_on_request(table, run_and_interrupt, batch, unint
     resumed = batch("triage", "t.csv", *OPTIONS, "--resume")
 
     assert (
-        "has an unfinished batch: continue it with --resume, replace it with --force, or"
+        "contains an unfinished batch: continue it with --resume, replace it with --force, or"
         in without_resume.err
     )
     assert (
-        "has an unfinished batch: continue it with --resume, replace it with --force, or choose another"
+        "contains an unfinished batch: continue it with --resume, replace it with --force, or choose another"
         in without_resume.err
     )
-    assert "has a batch of another command, of other rows, or of an older version" in with_other_options.err
+    assert (
+        "contains a batch from another command, of other rows, or from an older version"
+        in with_other_options.err
+    )
     assert (without_resume.code, with_other_options.code, resumed.code) == (2, 2, 1)
     assert files_in(table / "out") == uninterrupted
 
@@ -150,7 +153,9 @@ def test_changed_batch_is_not_resumed(table, run_and_interrupt, batch, change):
     resumed = batch("triage", "t.csv", *OPTIONS, "--resume")
 
     assert resumed.code == 2
-    assert ("of an older version of the prompt" in resumed.err) or ("but the table has fewer" in resumed.err)
+    assert ("from an older version of the prompt" in resumed.err) or (
+        "but the table has fewer" in resumed.err
+    )
 
 
 def test_concurrent_runs(table, batch):
@@ -159,7 +164,7 @@ def test_concurrent_runs(table, batch):
         second = batch("triage", "t.csv", *OPTIONS, "--resume")
 
     assert second.code == 2
-    assert "another process is writing a batch to 'out': wait until it has finished" in second.err
+    assert "another process is writing a batch to 'out': wait until it finishes" in second.err
 
 
 def test_full_disk(table, uninterrupted, batch):

@@ -76,7 +76,7 @@ def test_missing_library(batch, folder, monkeypatch):
     result = batch("typed", "t.parquet")
 
     assert result.code == 2
-    assert f"to read parquet, run: {install_command('batch')}" in result.err
+    assert f"reading .parquet files needs pyarrow: run {install_command('batch')}" in result.err
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system has a file that cannot be read")
@@ -119,7 +119,7 @@ def test_formats_of_text(tmp_path, name, data, columns):
     (tmp_path / name).write_bytes(data)
 
     with open_table(str(tmp_path / name)) as table:
-        rows = [table.read(raw) for chunk in table.chunks for _, _, raw in chunk.iterate_rows()]
+        rows = [table.parse(raw) for chunk in table.chunks for _, _, raw in chunk.iterate_rows()]
 
     assert table.columns == columns
     assert rows == [{"a": "1", "b": "2"}]
@@ -139,7 +139,7 @@ def test_named_delimiter(tmp_path, delimiter, name, data):
 
     with open_table(str(tmp_path / name), delimiter) as table:
         raws = [raw for chunk in table.chunks for _, _, raw in chunk.iterate_rows()]
-        rows = [list(table.read(raw).values()) for raw in raws]
+        rows = [list(table.parse(raw).values()) for raw in raws]
 
     assert table.columns[0] == "a"
     assert rows == [["1", "2"]]
@@ -182,7 +182,7 @@ def test_invalid_items_of_an_array(batch, folder):
     assert batch("triage", "t.json").code == 1
     assert len(requests_in(folder / "out")) == 2
     assert rejected_in(folder / "out") == [
-        (2, None, "the line is not UTF-8: save it as UTF-8"),
+        (2, None, "the line is not UTF-8: save the file as UTF-8"),
         (3, None, 'the line is not a JSON object: write {"COLUMN": VALUE, ...}'),
     ]
 
@@ -190,10 +190,14 @@ def test_invalid_items_of_an_array(batch, folder):
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("t.json", b'[{"ticket": "a"}', "'t.json' is not a JSON array: "),
-        ("t.json", b'[{"ticket": "a"}]\n[]', "'t.json' is not a JSON array: "),
-        ("t.json", b"[" * 100_000, "'t.json' is not a JSON array: "),
-        ("t.json", b"[" + b" " * 300 + b"]", "'t.json' is a JSON array of more than 256 bytes: write it as"),
+        ("t.json", b'[{"ticket": "a"}', "'t.json' is not a valid JSON array: "),
+        ("t.json", b'[{"ticket": "a"}]\n[]', "'t.json' is not a valid JSON array: "),
+        ("t.json", b"[" * 100_000, "'t.json' is not a valid JSON array: "),
+        (
+            "t.json",
+            b"[" + b" " * 300 + b"]",
+            "'t.json' is a JSON array of more than 256 bytes: convert it to",
+        ),
         ("t.csv", "text".encode("utf-16"), "the header is not UTF-8: save the table as UTF-8"),
         ("t.csv", b"\n", "the table has no header: write the column names in the first line"),
     ],

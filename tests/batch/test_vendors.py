@@ -11,7 +11,7 @@ from pydantic_core import SchemaValidator
 from promptkit import cache_point, prompt, system, user
 from promptkit.batch import Renderer
 from promptkit.batch.vendor_formats import LINE_FORMATS
-from promptkit.exports import REQUESTS
+from promptkit.exports import REQUEST_FUNCTIONS
 from promptkit.language.messages import make_workflow
 from tests.exports.test_requests import Review
 from tests.exports.test_vendors import content
@@ -60,20 +60,20 @@ def test_lines_match_the_vendors_types(vendor, has_system, answer, png, wav):
         for turns in (user("Look:", kind), user("Look:", cache_point(), kind)):
             rendered = (system("Be brief.") + turns) if has_system else turns
             workflow = make_workflow(rendered.messages, rendered.system, answer, rendered.cache_points)
-            line = form.line("1-ab", form.body(workflow, "m", {"lossy": True}))
+            line = form.build_line("1-ab", form.build_body(workflow, "m", {"lossy": True}))
 
             validate_line(vendor, json.loads(msgspec.json.encode(line)))
 
 
-@pytest.mark.parametrize("vendor", REQUESTS)
+@pytest.mark.parametrize("vendor", REQUEST_FUNCTIONS)
 def test_line_contains_the_request(vendor):
     """A batch line contains the same messages as the SDK's call."""
     workflow = system("Be brief.") + user("Why?")
     member = {"openai-responses": "input", "gemini": "contents"}.get(vendor, "messages")
     fields = {"max_tokens": 10} if vendor == "anthropic" else {}
 
-    body = LINE_FORMATS[vendor].body(workflow, "m", fields)
-    request = REQUESTS[vendor](workflow, model="m", **fields)
+    body = LINE_FORMATS[vendor].build_body(workflow, "m", fields)
+    request = REQUEST_FUNCTIONS[vendor](workflow, model="m", **fields)
 
     assert body[member] == request[member]
     if vendor != "gemini":
@@ -103,12 +103,12 @@ def ask() -> str:
 def test_fields_that_contain_the_prompt(vendor):
     """A field of the request cannot replace the prompt."""
     form = LINE_FORMATS[vendor]
-    body = form.body(system("<prompt>") + user("<prompt>"), None, {})
+    body = form.build_body(system("<prompt>") + user("<prompt>"), None, {})
     prompt_fields = {name for name, value in body.items() if "<prompt>" in json.dumps(value)}
 
     assert set(form.prompt_fields) == prompt_fields
     for name in prompt_fields:
         with pytest.raises(
-            ValueError, match=f"'{name}' is the prompt's own field: change the prompt instead"
+            ValueError, match=f"the field '{name}' contains the prompt, and cannot be set: change the prompt"
         ):
             Renderer(ask, vendor, fields={name: []})

@@ -10,7 +10,7 @@ import pytest
 
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
-from promptkit.exports import FORMS
+from promptkit.exports import MESSAGE_FUNCTIONS
 from promptkit.loader.loader import load
 
 RECIPE = '''
@@ -271,14 +271,14 @@ class TestResources:
 
 
 class TestVendors:
-    @pytest.mark.parametrize("form", FORMS)
+    @pytest.mark.parametrize("form", MESSAGE_FUNCTIONS)
     def test_vendor_format(self, form, project, capsys):
         """The output is the exported data as JSON, with bytes in base64."""
         code, out, err = run(capsys, "render", "mixed", "--format", form, "--lossy")
 
         assert (code, err) == (0, "")
         workflow = compile(load(project / "recipes")).render("mixed")
-        exported = FORMS[form](workflow, lossy=True)
+        exported = MESSAGE_FUNCTIONS[form](workflow, lossy=True)
         assert json.loads(out) == msgspec.to_builtins(exported)
 
     def test_unsupported_content(self, project, capsys):

@@ -152,7 +152,7 @@ def test_check_names_the_prompt_and_no_line(run, server):
     assert first.startswith("<server>: error PK201: prompt 'a b': a name must have 1 to 64 characters")
     assert lines == [
         "<server>: warning PK805: prompt 'a b': it has no description",
-        "<server>: warning PK808: prompt 'a b': users must write JSON for 'x'",
+        "<server>: warning PK808: prompt 'a b': users must write JSON for the argument 'x'",
         "1 prompt, 1 resource and 1 tool checked, 1 error, 2 warnings",
     ]
 
@@ -265,7 +265,7 @@ def test_the_text_of_recipes_is_in_the_list_as_well(run, recipes):
         ),
         ("diff --server x --repeat --text file", "--repeat cannot be combined with --server"),
         ("list --server x --env PROMPTKIT_NO_SUCH_VARIABLE", "'PROMPTKIT_NO_SUCH_VARIABLE' is not set"),
-        ("list --server http://x --header a", "'a' is not a header"),
+        ("list --server http://x --header a", "'a' is not a valid HTTP header"),
     ],
 )
 def test_wrong_usage_is_reported(run, words, message):
@@ -301,7 +301,7 @@ def test_without_the_official_client_the_extra_is_named(run, monkeypatch):
     code, _, errors = run("list", "--server", "true")
 
     assert code == 2
-    assert "cannot connect to 'true': this needs" in errors
+    assert "is not installed: run" in errors
     assert "[servers]'" in errors
 
 

@@ -151,8 +151,8 @@ def test_figures_are_current():
     """The figures in the README and on the performance page equal the stored results."""
     content = json.loads((ROOT / "docs" / "figures" / "results.json").read_text(encoding="utf-8"))
 
-    assert report.figures_of(README) == report.summary(content)
-    assert report.figures_of(PERFORMANCE_PAGE) == report.block(content)
+    assert report.extract_figures(README) == report.summary(content)
+    assert report.extract_figures(PERFORMANCE_PAGE) == report.format_page(content)
 
 
 def test_errors_of_files(recipes):

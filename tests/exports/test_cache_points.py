@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from promptkit import EmbeddedResource, Image, ResourceLink, Workflow, assistant, cache_point, system, user
 from promptkit.exports import (
-    FORMS,
-    REQUESTS,
+    MESSAGE_FUNCTIONS,
+    REQUEST_FUNCTIONS,
     anthropic_messages,
     anthropic_request,
     gemini_request,
@@ -23,7 +23,7 @@ from tests.exports.test_requests import fields, messages
 from tests.exports.test_vendors import FILES, REJECTED, content
 from tests.exports.vendors import validate_request
 
-EVERY_VENDOR = pytest.mark.parametrize("vendor", REQUESTS)
+EVERY_VENDOR = pytest.mark.parametrize("vendor", REQUEST_FUNCTIONS)
 POINT = cache_point()
 ANTHROPIC = {"cache_control": {"type": "ephemeral"}}
 OPENAI = {"prompt_cache_breakpoint": {"mode": "explicit"}}
@@ -98,13 +98,15 @@ class TestValidity:
             reply = assistant("Well.", point, "So:", *[kind] * (name not in FILES), point)
             workflow = head + question + reply + user("Go on.")
 
-            validate_request(vendor, REQUESTS[vendor](workflow, answer=answer, **fields(vendor)))
+            validate_request(vendor, REQUEST_FUNCTIONS[vendor](workflow, answer=answer, **fields(vendor)))
 
     @EVERY_VENDOR
     @given(prompt=prompts)
     def test_generated_workflows(self, vendor, prompt):
         """The vendor's SDK accepts requests with cache points anywhere, with unsupported content as text."""
-        validate_request(vendor, REQUESTS[vendor](make_workflow(prompt), lossy=True, **fields(vendor)))
+        validate_request(
+            vendor, REQUEST_FUNCTIONS[vendor](make_workflow(prompt), lossy=True, **fields(vendor))
+        )
 
 
 class TestLaws:
@@ -116,8 +118,8 @@ class TestLaws:
         """
         workflow = make_workflow(prompt)
         request, request_without_points = (
-            REQUESTS[vendor](workflow),
-            REQUESTS[vendor](without_points(workflow)),
+            REQUEST_FUNCTIONS[vendor](workflow),
+            REQUEST_FUNCTIONS[vendor](without_points(workflow)),
         )
         text = request_text(vendor, request)
 
@@ -136,13 +138,15 @@ class TestLaws:
         workflow = make_workflow(prompt)
         without_system = make_workflow(prompt[1:])
 
-        request = REQUESTS[vendor](workflow)
+        request = REQUEST_FUNCTIONS[vendor](workflow)
         if vendor == "openai-chat":
             assert request["messages"] == openai_chat(workflow)
-        assert messages(vendor, REQUESTS[vendor](without_system)) == FORMS[vendor](without_system)
-        assert [turn for turn in messages(vendor, request) if turn["role"] != "developer"] == FORMS[vendor](
+        assert messages(vendor, REQUEST_FUNCTIONS[vendor](without_system)) == MESSAGE_FUNCTIONS[vendor](
             without_system
         )
+        assert [
+            turn for turn in messages(vendor, request) if turn["role"] != "developer"
+        ] == MESSAGE_FUNCTIONS[vendor](without_system)
 
     @pytest.mark.parametrize("vendor", ["openai-chat", "anthropic"])
     @given(prompt=prompts)
@@ -152,9 +156,11 @@ class TestLaws:
 
         If there are more than four such prefixes, the four longest are marked.
         """
-        text = request_text(vendor, REQUESTS[vendor](make_workflow(prompt)))
+        text = request_text(vendor, REQUEST_FUNCTIONS[vendor](make_workflow(prompt)))
         marked = [text[:end].replace("¶", "").rstrip() for end, mark in enumerate(text) if mark == "¶"]
-        expected = {request_text(vendor, REQUESTS[vendor](prefix)) for prefix in prefixes(prompt)} - {""}
+        expected = {
+            request_text(vendor, REQUEST_FUNCTIONS[vendor](prefix)) for prefix in prefixes(prompt)
+        } - {""}
 
         assert marked == sorted(expected, key=len)[-4:]
 
@@ -267,7 +273,9 @@ class TestForms:
     @EVERY_VENDOR
     def test_leading_point_sets_no_mark(self, vendor):
         """A point before all content sets no mark, because there is nothing to cache."""
-        assert FORMS[vendor](POINT + user(POINT, "Why?")) == FORMS[vendor](user("Why?"))
+        assert MESSAGE_FUNCTIONS[vendor](POINT + user(POINT, "Why?")) == MESSAGE_FUNCTIONS[vendor](
+            user("Why?")
+        )
 
 
 class TestLimit:

@@ -20,7 +20,7 @@ from promptkit import (
     system,
     user,
 )
-from promptkit.exports import FORMS, openai_chat
+from promptkit.exports import MESSAGE_FUNCTIONS, openai_chat
 from promptkit.testing import Client
 
 PDF = b"%PDF-1.7\n%%EOF\n"
@@ -67,7 +67,7 @@ def test_exports_are_reversed(form, png, wav, data):
     options = {"has_system": form == "openai-chat", "joins_assistant": form != "anthropic"}
     workflow = data.draw(workflows(list_content(form, png, wav), **options))
 
-    assert Workflow.from_messages(FORMS[form](workflow)) == workflow
+    assert Workflow.from_messages(MESSAGE_FUNCTIONS[form](workflow)) == workflow
 
 
 def test_cache_points_are_reversed():
@@ -75,7 +75,10 @@ def test_cache_points_are_reversed():
     turns = user("b", cache_point()) + user("c") + assistant("d") + user("e", cache_point())
     with_system = system("a", cache_point()) + turns
 
-    for messages, expected in ((openai_chat(with_system), with_system), (FORMS["anthropic"](turns), turns)):
+    for messages, expected in (
+        (openai_chat(with_system), with_system),
+        (MESSAGE_FUNCTIONS["anthropic"](turns), turns),
+    ):
         workflow = Workflow.from_messages(messages)
         assert workflow == expected
         assert workflow.cache_points == expected.cache_points

@@ -10,8 +10,8 @@ import pytest
 
 from promptkit import Workflow, assistant, prompt, system, user
 from promptkit.exports import (
-    FORMS,
-    REQUESTS,
+    MESSAGE_FUNCTIONS,
+    REQUEST_FUNCTIONS,
     ExportError,
     anthropic_request,
     gemini_request,
@@ -20,7 +20,7 @@ from promptkit.exports import (
 )
 from tests.exports.vendors import validate_request
 
-EVERY_VENDOR = pytest.mark.parametrize("vendor", REQUESTS)
+EVERY_VENDOR = pytest.mark.parametrize("vendor", REQUEST_FUNCTIONS)
 FIELDS = {"model": "m", "max_tokens": 10}
 TURNS = user("Why?") + assistant("Because.") + user("And?")
 
@@ -63,16 +63,17 @@ def messages(vendor, request):
 @pytest.mark.parametrize("workflow", [TURNS, system("Be brief.") + TURNS])
 def test_requests_match_the_vendors_types(vendor, workflow, answer):
     """The SDK of each vendor accepts the request, with and without a system part and an answer."""
-    validate_request(vendor, REQUESTS[vendor](workflow, answer=answer, **fields(vendor)))
+    validate_request(vendor, REQUEST_FUNCTIONS[vendor](workflow, answer=answer, **fields(vendor)))
 
 
 @EVERY_VENDOR
 def test_request_has_the_same_messages(vendor):
     """Without a system part, a request contains the messages that the vendor's function returns."""
-    assert messages(vendor, REQUESTS[vendor](TURNS)) == FORMS[vendor](TURNS)
-    assert REQUESTS[vendor](TURNS).keys() == {"openai-responses": {"input"}, "gemini": {"contents"}}.get(
-        vendor, {"messages"}
-    )
+    assert messages(vendor, REQUEST_FUNCTIONS[vendor](TURNS)) == MESSAGE_FUNCTIONS[vendor](TURNS)
+    assert REQUEST_FUNCTIONS[vendor](TURNS).keys() == {
+        "openai-responses": {"input"},
+        "gemini": {"contents"},
+    }.get(vendor, {"messages"})
 
 
 def test_system_part():
@@ -95,13 +96,15 @@ def test_messages_reject_a_system_part(vendor):
     """
     workflow = system("Be brief.") + user("Why?")
     with pytest.raises(ExportError) as caught:
-        FORMS[vendor](workflow)
+        MESSAGE_FUNCTIONS[vendor](workflow)
 
-    assert (
-        f"the rendering has a system part: build the whole request with {REQUESTS[vendor].__name__}(...)"
-        in str(caught.value)
+    function = REQUEST_FUNCTIONS[vendor].__name__
+    assert f"the rendering has a system part: build the whole request with {function}(...)" in str(
+        caught.value
     )
-    assert FORMS[vendor](workflow, lossy=True) == FORMS[vendor](Workflow(workflow.sent))
+    assert MESSAGE_FUNCTIONS[vendor](workflow, lossy=True) == MESSAGE_FUNCTIONS[vendor](
+        Workflow(workflow.sent)
+    )
 
 
 def schema_in(vendor, request):
@@ -134,8 +137,8 @@ class TestAnswers:
         assert rendered == TURNS
         assert rendered.answer is Review
         assert (rendered + "x").answer is rendered[:].answer is None
-        assert REQUESTS[vendor](rendered) == REQUESTS[vendor](TURNS, answer=Review)
-        overridden = schema_in(vendor, REQUESTS[vendor](rendered, answer=Finding))
+        assert REQUEST_FUNCTIONS[vendor](rendered) == REQUEST_FUNCTIONS[vendor](TURNS, answer=Review)
+        overridden = schema_in(vendor, REQUEST_FUNCTIONS[vendor](rendered, answer=Finding))
         assert list(overridden["properties"]) == ["line", "kind", "since", "id"]
 
     @pytest.mark.parametrize(
@@ -148,15 +151,17 @@ class TestAnswers:
     )
     def test_other_options_next_to_the_schema(self, vendor, field, members):
         """The caller can set other options in the field that contains the schema."""
-        request = REQUESTS[vendor](TURNS, answer=Review, **{field: members})
+        request = REQUEST_FUNCTIONS[vendor](TURNS, answer=Review, **{field: members})
 
         assert request[field].items() >= members.items()
-        assert schema_in(vendor, request) == schema_in(vendor, REQUESTS[vendor](TURNS, answer=Review))
+        assert schema_in(vendor, request) == schema_in(
+            vendor, REQUEST_FUNCTIONS[vendor](TURNS, answer=Review)
+        )
 
     @pytest.mark.parametrize("vendor", ["openai-chat", "openai-responses", "anthropic"])
     def test_strict_schemas(self, vendor):
         """Objects are closed, all fields are required, and unsupported keywords are removed."""
-        schema = schema_in(vendor, REQUESTS[vendor](TURNS, answer=Review))
+        schema = schema_in(vendor, REQUEST_FUNCTIONS[vendor](TURNS, answer=Review))
         finding = schema["properties"]["findings"]["items"]
 
         assert schema["required"] == ["summary", "findings"]
@@ -170,10 +175,10 @@ class TestAnswers:
     def test_recursive_answer(self, vendor):
         """If a vendor does not support recursion, the error shows where the type is recursive."""
         if vendor != "anthropic":
-            assert "$defs" in schema_in(vendor, REQUESTS[vendor](TURNS, answer=Tree))
+            assert "$defs" in schema_in(vendor, REQUEST_FUNCTIONS[vendor](TURNS, answer=Tree))
             return
         with pytest.raises(TypeError) as caught:
-            REQUESTS[vendor](TURNS, answer=Tree)
+            REQUEST_FUNCTIONS[vendor](TURNS, answer=Tree)
 
         assert str(caught.value) == (
             "Anthropic does not support the answer type: Tree.below[] refers to itself; "
@@ -184,10 +189,10 @@ class TestAnswers:
     def test_answer_with_arbitrary_members(self, vendor):
         """Gemini supports members with any name; for other vendors the error suggests an alternative."""
         if vendor == "gemini":
-            assert REQUESTS[vendor](TURNS, answer=Scores)
+            assert REQUEST_FUNCTIONS[vendor](TURNS, answer=Scores)
             return
         with pytest.raises(TypeError) as caught:
-            REQUESTS[vendor](TURNS, answer=Scores)
+            REQUEST_FUNCTIONS[vendor](TURNS, answer=Scores)
 
         assert "does not support the answer type: Scores.by_name has arbitrary keys; use a list of" in str(
             caught.value
@@ -199,14 +204,14 @@ class TestAnswers:
         with pytest.raises(
             TypeError, match=r"OpenAI does not support the answer type: list .*wrap it in a class"
         ):
-            REQUESTS[vendor](TURNS, answer=list[int])
+            REQUEST_FUNCTIONS[vendor](TURNS, answer=list[int])
 
 
 class TestFields:
     @EVERY_VENDOR
     def test_other_fields(self, vendor):
         """Other fields are passed through."""
-        assert REQUESTS[vendor](TURNS, model="m")["model"] == "m"
+        assert REQUEST_FUNCTIONS[vendor](TURNS, model="m")["model"] == "m"
 
     def test_config_of_gemini(self):
         """The caller's ``config`` is merged with the generated one."""

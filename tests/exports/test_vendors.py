@@ -21,12 +21,12 @@ from promptkit import (
     compiler,
     user,
 )
-from promptkit.exports import FORMS, ExportError
+from promptkit.exports import MESSAGE_FUNCTIONS, ExportError
 from promptkit.loader.loader import load
 from tests.exports.vendors import validate
 
 RECIPES = Path(__file__).parents[2] / "recipes"
-EVERY_FORM = pytest.mark.parametrize("form", FORMS)
+EVERY_FORM = pytest.mark.parametrize("form", MESSAGE_FUNCTIONS)
 
 GIF = b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"
 JPEG = b"\xff\xd8\xff\xe0\0\x10JFIF\0\xff\xd9"
@@ -82,7 +82,7 @@ FILES = {"png", "gif", "wav", "mp3", "ogg", "pdf", "docx", "blob of png", "blob 
 def is_rejected(form, workflow):
     """Return whether an export rejects a workflow; an accepted workflow must give valid messages."""
     try:
-        messages = FORMS[form](workflow)
+        messages = MESSAGE_FUNCTIONS[form](workflow)
     except ExportError:
         return True
     validate(form, messages)
@@ -105,7 +105,7 @@ class TestValidity:
         """With ``lossy=True`` all messages are valid, and the text of unsupported content is included."""
         kinds = content(png, wav)
         workflow = Workflow(Message(role, kind) for role in ("user", "assistant") for kind in kinds.values())
-        messages = FORMS[form](workflow, lossy=True)
+        messages = MESSAGE_FUNCTIONS[form](workflow, lossy=True)
 
         validate(form, messages)
         text = str(messages)
@@ -126,7 +126,7 @@ class TestValidity:
                 workflow = prompt.render(arguments)
                 if is_rejected(form, workflow):
                     rejected.add(prompt.name)
-                    validate(form, FORMS[form](workflow, lossy=True))
+                    validate(form, MESSAGE_FUNCTIONS[form](workflow, lossy=True))
                 count += 1
 
         assert count > 13
@@ -148,7 +148,7 @@ class TestValidity:
             lambda role: contents[role].map(lambda part: Message(role, part))
         )
         workflow = Workflow(data.draw(st.lists(drawn_messages, max_size=8)))
-        turns = FORMS[form](workflow)
+        turns = MESSAGE_FUNCTIONS[form](workflow)
 
         validate(form, turns)
         roles = [turn["role"] for turn in turns]
@@ -160,7 +160,7 @@ class TestValidity:
     @EVERY_FORM
     def test_types_are_strict(self, form):
         """The validation in these tests rejects keys that the vendor does not have."""
-        (message,) = FORMS[form](user("Hello."))
+        (message,) = MESSAGE_FUNCTIONS[form](user("Hello."))
 
         with pytest.raises(ValidationError):
             validate(form, [{**message, "extra": 1}])
@@ -193,7 +193,7 @@ class TestForms:
         """
         workflow = user("Look.", Image(png), Audio(wav)) + assistant("I see.") + assistant("Go on?") + "Yes."
 
-        messages = FORMS["openai-chat"](workflow)
+        messages = MESSAGE_FUNCTIONS["openai-chat"](workflow)
 
         assert [message["role"] for message in messages] == ["user", "assistant", "user"]
         text, image, audio = messages[0]["content"]
@@ -205,7 +205,7 @@ class TestForms:
     def test_openai_responses(self, png):
         """Files have a name with the suffix of their type."""
         letter = EmbeddedResource("docs://a/letter", blob=ZIP, mime_type=DOCX)
-        (message,) = FORMS["openai-responses"](user(Image(png), letter))
+        (message,) = MESSAGE_FUNCTIONS["openai-responses"](user(Image(png), letter))
 
         image, file = message["content"]
         assert image["type"] == "input_image"
@@ -216,7 +216,9 @@ class TestForms:
     def test_anthropic(self, png):
         """Documents are blocks with their URI as the title, and turns of one role are joined."""
         style = EmbeddedResource("docs://style", text="Write plainly.")
-        messages = FORMS["anthropic"](user("Look.") + user(Image(png), style) + assistant("I see."))
+        messages = MESSAGE_FUNCTIONS["anthropic"](
+            user("Look.") + user(Image(png), style) + assistant("I see.")
+        )
 
         assert [message["role"] for message in messages] == ["user", "assistant"]
         assert [block["type"] for block in messages[0]["content"]] == ["text", "image", "document"]
@@ -229,7 +231,7 @@ class TestForms:
 
     def test_gemini(self, png):
         """The assistant's role is `model`, and binary data stays bytes."""
-        messages = FORMS["gemini"](user(Image(png), Audio(MP3)) + assistant("I see."))
+        messages = MESSAGE_FUNCTIONS["gemini"](user(Image(png), Audio(MP3)) + assistant("I see."))
 
         assert messages == [
             {
@@ -246,7 +248,7 @@ class TestForms:
         """A link is exported as text, and additionally by URL if the vendor fetches that kind of content."""
         link = content(png, wav)["linked pdf"]
 
-        messages_by_form = {form: export(user(link)) for form, export in FORMS.items()}
+        messages_by_form = {form: export(user(link)) for form, export in MESSAGE_FUNCTIONS.items()}
 
         assert messages_by_form["openai-chat"] == [{"role": "user", "content": str(link)}]
         assert messages_by_form["openai-responses"][0]["content"][1] == {
@@ -268,12 +270,12 @@ class TestForms:
         ]
         plain = EmbeddedResource("docs://a", blob=JPEG, mime_type="image/jpeg")
 
-        assert FORMS[form](user(*variants)) == FORMS[form](user(plain, plain))
+        assert MESSAGE_FUNCTIONS[form](user(*variants)) == MESSAGE_FUNCTIONS[form](user(plain, plain))
 
     @EVERY_FORM
     def test_messages_are_json_except_bytes(self, form, png):
         """Messages consist of dictionaries, lists and strings, apart from bytes."""
-        messages = FORMS[form](user("Look.", Image(png)))
+        messages = MESSAGE_FUNCTIONS[form](user("Look.", Image(png)))
 
         assert json.loads(json.dumps(messages, default=lambda data: data.hex()))
 
@@ -288,14 +290,14 @@ class TestErrors:
         )
 
         with pytest.raises(ExportError) as caught:
-            FORMS["openai-chat"](workflow)
+            MESSAGE_FUNCTIONS["openai-chat"](workflow)
 
         assert str(caught.value) == (
             "the OpenAI Chat Completions API cannot represent the rendering: "
             "message 2 (user) contains audio/ogg: send another type instead: audio/mpeg, audio/wav; "
             "message 3 (assistant) contains image/png: "
             "move it to a user turn, because assistant turns can contain only text; "
-            "message 4 (user) contains text/csv: embed it with text= in place of blob= "
+            "message 4 (user) contains text/csv: embed it with text= instead of blob= "
             "(lossy=True replaces unsupported content with text)"
         )
         assert [part.message for part in caught.value.parts] == [2, 3, 4]
@@ -305,4 +307,4 @@ class TestErrors:
         with pytest.raises(
             ExportError, match="message 1 \\(user\\) contains audio/wav: write its content as text"
         ):
-            FORMS["anthropic"](user(Audio(wav)))
+            MESSAGE_FUNCTIONS["anthropic"](user(Audio(wav)))

@@ -34,12 +34,12 @@ def test_the_label_of_a_url_has_no_secrets():
     [
         ("npx 'a", (), (), "unclosed quote"),
         ("  ", (), (), "is empty"),
-        ("http://x", ["Authorization"], (), "'Authorization' is not a header"),
-        ("http://x", ["a b=c"], (), "'a b' is not a header"),
+        ("http://x", ["Authorization"], (), "'Authorization' is not a valid HTTP header"),
+        ("http://x", ["a b=c"], (), "'a b' is not a valid HTTP header"),
         ("http://x", ["X=a\r\nY: b"], (), "line break"),
         ("http://x", ["X=@nowhere"], (), "cannot be read from 'nowhere': No such file"),
         ("server", (), ["PROMPTKIT_NO_SUCH_VARIABLE"], "is not set"),
-        ("server", (), ["=x"], "is not an environment variable"),
+        ("server", (), ["=x"], "does not name an environment variable"),
     ],
 )
 def test_an_invalid_address_is_rejected(server, headers, variables, message):

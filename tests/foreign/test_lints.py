@@ -37,8 +37,8 @@ def test_missing_descriptions_are_reported_once_for_each_item():
         resources=[{"uri": "a:b", "name": "a"}, {"uri": "a:c", "name": "c"}],
     ) == [
         (Rule.NO_DESCRIPTION, "prompt 'x': it has no description"),
-        (Rule.NO_DESCRIPTION, "prompt 'x': 2 arguments without a description: a, c"),
-        (Rule.NO_DESCRIPTION, "the server: 2 resources without a description: a:b, a:c"),
+        (Rule.NO_DESCRIPTION, "prompt 'x': a description is missing for 2 arguments: a, c"),
+        (Rule.NO_DESCRIPTION, "the server: a description is missing for 2 resources: a:b, a:c"),
         (Rule.NO_DESCRIPTION, "tool 'add': it has no description"),
     ]
 
@@ -125,7 +125,7 @@ def test_two_arguments_with_one_name_are_reported():
     arguments = [{"name": "a", "title": "A"}, {"name": "a", "title": "B"}]
 
     assert lint(prompts=[{**PROMPT, "arguments": arguments}]) == [
-        (Rule.DUPLICATE_ITEM, "prompt 'review': it has two arguments 'a'")
+        (Rule.DUPLICATE_ITEM, "prompt 'review': it has two arguments called 'a'")
     ]
 
 
@@ -153,8 +153,8 @@ def test_wrong_errors_are_reported():
     messages = [d.message for d in lint_replies(LISTING, connection, "2026-07-28")]
 
     assert messages == [
-        "the server: an unknown prompt is answered with the code 0: 'Unknown prompt: x'",
-        "the server: an unknown resource is answered as if it existed",
+        "the server: an unknown prompt is answered with the error code 0: 'Unknown prompt: x'",
+        "the server: an unknown resource is answered as if the request were valid",
         "the server: an unknown method is not answered with an error: the server did not answer",
     ]
 
@@ -182,4 +182,7 @@ def test_a_cursor_is_tested_only_for_lists_with_several_pages():
 
     (diagnostic,) = lint_replies(listing, connection, "2025-11-25")
 
-    assert diagnostic.message == "the server: an unknown cursor in tools/list is answered as if it existed"
+    assert (
+        diagnostic.message
+        == "the server: an unknown cursor in tools/list is answered as if the request were valid"
+    )

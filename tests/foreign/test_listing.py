@@ -87,7 +87,7 @@ def test_the_first_of_two_items_with_one_name_counts():
     )
 
     assert [tool.description for tool in listing.tools] == ["first"]
-    assert [d.message for d in listing.diagnostics] == ["tool 't': it is listed twice by tools/list"]
+    assert [d.message for d in listing.diagnostics] == ["tool 't': tools/list lists it twice"]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_the_first_of_two_items_with_one_name_counts():
             {"prompts": [{"name": 5}, {"name": "fine"}]},
             "prompt 1 of prompts/list: it is invalid: Expected `str`",
         ),
-        ({"prompts": "x"}, "prompts/list: its result has no list 'prompts'"),
+        ({"prompts": "x"}, "prompts/list: its result does not contain the list 'prompts'"),
         (RequestError(-32603, "broken"), "prompts/list: it fails: broken (code -32603)"),
         (NoReplyError("did not answer"), "prompts/list: the server did not answer"),
     ],

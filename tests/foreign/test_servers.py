@@ -170,7 +170,7 @@ DECLARED = {
         ("---\nname: a\ndescription: A.\n---\n", ["listed digest or size"]),
         (
             "---\nname: b\ndescription: A.\n---\n",
-            ["listed digest", "differs from that", "its folder is 'a'"],
+            ["listed digest", "differs from the frontmatter", "its folder is 'a'"],
         ),
         ("no front matter", ["listed digest", "has no frontmatter"]),
     ],
@@ -239,7 +239,7 @@ def wait_for_port(port):
     [
         ("hang", "did not answer prompts/list within 3 s"),
         ("exit", "ended the connection instead of answering prompts/list"),
-        ("large", "sent a reply with more than 16 MiB"),
+        ("large", "sent a reply of more than 16 MiB"),
     ],
 )
 def test_a_server_that_does_not_answer_is_reported(scripted, trick, message, monkeypatch):
@@ -275,11 +275,11 @@ def test_output_other_than_replies_is_skipped(scripted, trick):
         ("promptkit-no-such-program", "there is no program 'promptkit-no-such-program'"),
         (
             shlex.join([sys.executable, "-c", "print('hello')"]),
-            "it ended the connection instead of answering the handshake; it printed 'hello'",
+            "it ended the connection instead of answering the handshake; it printed the line 'hello'",
         ),
         (
             shlex.join([sys.executable, "-c", "import sys; sys.exit('no \\x1b[2J key')"]),
-            "it ended the connection instead of answering the handshake; it wrote:\nno \x1b",
+            "instead of answering the handshake; it wrote to standard error:\nno \x1b",
         ),
         ("http://127.0.0.1:9/mcp", "cannot connect to 'http://127.0.0.1:9/mcp': ConnectError"),
     ],
@@ -334,7 +334,7 @@ def test_messages_that_cannot_be_sent_to_models_are_an_error(scripted):
 
     with (
         open_server(parse_address(command)) as server,
-        pytest.raises(ResultError, match="cannot be sent to models"),
+        pytest.raises(ResultError, match="cannot be sent to a model"),
     ):
         server.catalog["a"].render()
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from benchmarks.hostile import TIMES, Growth
+from benchmarks.hostile import SIZE_RATIO, Growth
 from promptkit.clients import jsonc_edits, toml_edits, yaml_edits
 from promptkit.clients.slash_commands.claude import read_claude_command
 from promptkit.clients.slash_commands.command import CommandSyntaxError
@@ -261,14 +261,14 @@ def measure_seconds(read, text):
 
 def measure_growth(kind, read, make, size):
     """Measure small and large text, and repeat the measurement if it does not seem linear."""
-    small, large = make(size), make(size * TIMES)
+    small, large = make(size), make(size * SIZE_RATIO)
     least = [inf, inf]
     for _ in range(MAX_MEASUREMENTS):
         least = [
             min(before, measure_seconds(read, text))
             for before, text in zip(least, (small, large), strict=True)
         ]
-        if Growth(kind, *least).linear:
+        if Growth(kind, *least).is_linear:
             break
     return Growth(kind, *least)
 
@@ -280,7 +280,7 @@ def test_reading_takes_linear_time(reader, kind):
 
     measured = measure_growth(kind, read, kinds[kind], size)
 
-    assert measured.linear, (
+    assert measured.is_linear, (
         f"{measured.small * 1e3:.1f} ms, then {measured.large * 1e3:.1f} ms: {measured.ratio:.0f}x"
     )
 
@@ -291,4 +291,4 @@ def test_quadratic_time_is_detected():
         "lines", lambda text: [text.count("\n", 0, at) for at in range(len(text))], repeated("x\n"), 500
     )
 
-    assert not measured.linear
+    assert not measured.is_linear

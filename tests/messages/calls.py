@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from promptkit import Arg, Audio, EmbeddedResource, asgi, assistant, prompt, resource, system, user
 from promptkit.catalog.uri_templates import URITemplate
-from promptkit.exports import FORMS
+from promptkit.exports import MESSAGE_FUNCTIONS
 from promptkit.protocol.key_ring import KeyRing
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.principals import Principal
@@ -89,9 +89,9 @@ CALLS = {
         "subject with a surrogate": lambda: Principal("\ud800"),
     },
     "exports": {
-        f"{form}: {label}": lambda form=form, workflow=workflow: FORMS[form](workflow)
+        f"{form}: {label}": lambda form=form, workflow=workflow: MESSAGE_FUNCTIONS[form](workflow)
         for label, workflow in UNSUPPORTED.items()
-        for form in FORMS
+        for form in MESSAGE_FUNCTIONS
     },
     "transports": {
         "public URL": lambda: asgi.app("recipes", public_url="prompts.example"),

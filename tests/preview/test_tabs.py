@@ -28,7 +28,7 @@ from promptkit.cli import main
 from promptkit.cli.parsers import VENDORS
 from promptkit.clients.profiles import CLIENTS, ClientProfile
 from promptkit.compiler.compilation import compile
-from promptkit.exports import REQUESTS
+from promptkit.exports import REQUEST_FUNCTIONS
 from promptkit.preview.media import MediaStore, Upload
 from promptkit.preview.rendering import Rendering
 from promptkit.preview.tabs import TABS, TabContent, build_tab, compute_sent_arguments
@@ -178,9 +178,9 @@ class TestVendors:
 
     def test_formats_equal_those_of_render(self):
         """The tab has the same formats as `promptkit render --request`."""
-        assert tuple(REQUESTS) == VENDORS
+        assert tuple(REQUEST_FUNCTIONS) == VENDORS
 
-    @pytest.mark.parametrize("request_format", REQUESTS)
+    @pytest.mark.parametrize("request_format", REQUEST_FUNCTIONS)
     def test_request_equals_the_output_of_render(self, request_format, tmp_path, monkeypatch, capfd):
         """The tab shows the same request as `promptkit render --request`."""
         monkeypatch.chdir(tmp_path)
@@ -583,7 +583,7 @@ class TestClients:
 def test_no_tab_shows_a_secret(tab, sent):
     """No tab shows a secret, even if another argument repeats it."""
     rendering = render_prompt(whisper, **sent)
-    for choice in ("", *REVISIONS, *REQUESTS, *CLIENTS):
+    for choice in ("", *REVISIONS, *REQUEST_FUNCTIONS, *CLIENTS):
         content = repr(build_tab(tab, rendering, "recipes", choice))
         assert [word for word in ("hunter2", "three") if word in content] == []
 

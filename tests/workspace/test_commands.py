@@ -95,7 +95,7 @@ class TestArguments:
     @pytest.mark.parametrize("options", [{"limit": 0}, {"timeout": 0.0}, {"timeout": float("nan")}])
     def test_limits_must_be_above_zero(self, options, run_command):
         """A limit or timeout that is not above 0 raises a ValueError."""
-        with pytest.raises(ValueError, match="limit and timeout must be above 0"):
+        with pytest.raises(ValueError, match="limit and timeout must be greater than 0"):
             run_command("true", **options)
 
 
@@ -192,7 +192,7 @@ class TestFailures:
     def test_missing_program_is_an_error(self, run_command):
         """A missing program is an error, even with check=False."""
         assert catch_message(run_command, "no-such-program", "x", check=False) == (
-            "cannot run no-such-program x: the server's machine has no program 'no-such-program'"
+            "cannot run no-such-program x: the program 'no-such-program' is not on the server's machine"
         )
 
     def test_non_executable_file_is_an_error(self, run_command, folder):
@@ -335,11 +335,11 @@ class TestCancellation:
         code = f"""
 from promptkit.workspace import execution, run
 
-def read(*arguments, read=execution._read):
+def read(*arguments, read=execution._read_output):
     print("reads", flush=True)
     return read(*arguments)
 
-execution._read = read
+execution._read_output = read
 run("sh", "-c", {witness.prefix + " sleep 60"!r}, timeout=60)
 """
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}

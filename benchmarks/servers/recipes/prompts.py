@@ -1,4 +1,4 @@
-"""The five named prompts as recipes for promptkit. A separate file contains the generated prompts."""
+"""The five named prompts, as recipes for promptkit. The generated prompts are in a separate file."""
 
 import os
 from functools import cache

@@ -16,7 +16,7 @@ from promptkit.transports.http.connection import ConnectionLimits, Connections, 
 from promptkit.transports.http.settings import Receive, Scope, Send
 from promptkit.transports.http.sockets import fit_to_descriptor_limit, limit_unsent
 from promptkit.transports.stdio import exit_after
-from promptkit.workspace.execution import end_all
+from promptkit.workspace.execution import terminate_commands
 
 #: Interval between checks for connections that have timed out, in seconds.
 _SWEEP_EVERY_S: Final = 1.0
@@ -253,7 +253,7 @@ class HttpWorker:
 def die_by_signal(number: int) -> None:
     """Terminate this process by sending it a signal, as if the signal had no handler."""
     finish()
-    end_all()
+    terminate_commands()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     if sys.platform == "win32":  # on Windows, only SIGTERM terminates the process

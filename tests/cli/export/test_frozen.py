@@ -124,12 +124,18 @@ class TestClaude:
     @pytest.mark.parametrize(
         ("text", "reason"),
         [
-            ("See\n\n@notes.md", r"line 3 of its text has '@', after which Claude Code expects a file name"),
-            ("Of\n!`date`", "line 2 of its text has the beginning of a command that Claude Code runs"),
-            ("```!\nls\n```", "line 1 of its text has the beginning of a command that Claude Code runs"),
-            ("In ${CLAUDE_SESSION_ID}", "line 1 of its text has '${CLAUDE_', a placeholder of Claude Code"),
-            (r"As \$1", r"line 1 of its text has a backslash before a placeholder of Claude Code"),
-            ("At \\", "line 1 of its text has a backslash before an argument"),
+            (
+                "See\n\n@notes.md",
+                r"line 3 of its text contains '@', after which Claude Code expects a file name",
+            ),
+            ("Of\n!`date`", "line 2 of its text contains the beginning of a command that Claude Code runs"),
+            ("```!\nls\n```", "line 1 of its text contains the beginning of a command that Claude Code runs"),
+            (
+                "In ${CLAUDE_SESSION_ID}",
+                "line 1 of its text contains '${CLAUDE_', a placeholder of Claude Code",
+            ),
+            (r"As \$1", r"line 1 of its text contains a backslash before a placeholder of Claude Code"),
+            ("At \\", "line 1 of its text contains a backslash before an argument"),
         ],
     )
     def test_text_that_claude_code_would_interpret_is_rejected(self, text, reason):
@@ -175,13 +181,13 @@ class TestGemini:
     @pytest.mark.parametrize(
         ("text", "reason"),
         [
-            ("Of\n{{args}}", "line 2 of its text has '{{args}}', a placeholder of Gemini CLI"),
-            ("Of !{date}", "line 1 of its text has '!{', after which Gemini CLI expects a command"),
+            ("Of\n{{args}}", "line 2 of its text contains '{{args}}', a placeholder of Gemini CLI"),
+            ("Of !{date}", "line 1 of its text contains '!{', after which Gemini CLI expects a command"),
             (
                 "See @{notes.md}",
-                "line 1 of its text has '@{', after which Gemini CLI expects the name of a file",
+                "line 1 of its text contains '@{', after which Gemini CLI expects the name of a file",
             ),
-            ("Hear me!", "line 1 of its text has '!{', after which Gemini CLI expects a command"),
+            ("Hear me!", "line 1 of its text contains '!{', after which Gemini CLI expects a command"),
         ],
     )
     def test_text_that_gemini_cli_would_interpret_is_rejected(self, text, reason):
@@ -224,7 +230,7 @@ class TestErrors:
                 "but a placeholder accepts any text: use --set number=VALUE",
             ),
             ("debug", "turn 2 has the role 'assistant', but a file can contain only user text"),
-            ("unlock", "'key' is a secret"),
+            ("unlock", "argument 'key' is secret"),
             ("review", "when 'code' is"),
         ],
     )
@@ -347,7 +353,8 @@ class TestOptionalArguments:
         error = freeze_source("", text)
 
         assert (
-            "it uses the workspace, whose current content a file would freeze: use --live to write" in error
+            "it uses the workspace, whose current content would be frozen in the file: use --live to write"
+            in error
         )
 
     FENCED = "f'```\\n{text.rstrip()}\\n```' + (f'\\n\\nFor {who}.' if who else '')"

@@ -12,7 +12,7 @@ pytest.importorskip("playwright", reason="Playwright is not installed")
 
 from playwright.sync_api import expect
 
-from benchmarks.browser import NoBrowserError, chromium, served
+from benchmarks.browser import NoBrowserError, chromium, serve_preview
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def visit_recipes(recipes, windows, servers):
 
     def open_recipes(**files):
         folder = recipes(**files)
-        address = servers.enter_context(served(folder))
+        address = servers.enter_context(serve_preview(folder))
         return Visit(windows(address), folder, address)
 
     return open_recipes
@@ -105,7 +105,7 @@ def served_recipes(request, tmp_path_factory):
     folder.mkdir()
     for name, source in request.module.RECIPES.items():
         (folder / name).write_text(source, encoding="utf-8")
-    with served(folder) as address:
+    with serve_preview(folder) as address:
         yield folder, address
 
 

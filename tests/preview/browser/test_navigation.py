@@ -81,9 +81,9 @@ def test_arguments_are_a_tab_on_a_small_screen(small_page):
 @pytest.fixture
 def small_page(recipes, windows, servers):
     """The page of a long conversation in a window of 360 px."""
-    from benchmarks.browser import served
+    from benchmarks.browser import serve_preview
 
-    address = servers.enter_context(served(recipes(long=LONG)))
+    address = servers.enter_context(serve_preview(recipes(long=LONG)))
     window = windows(address, viewport={"width": 360, "height": 740})
     window.page.goto(address)
     window.page.goto(f"{window.origin}/prompts/long")

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from typing import Iterator, List, NamedTuple, Optional  # noqa: UP035 (supports Python 3.9)
 
-#: Headings of the kinds, by the type in the subject of a conventional commit.
+#: The heading for each kind of commit, keyed by the type in the subject of a conventional commit.
 KINDS = {
     "feat": "New",
     "fix": "Fixed",
@@ -16,7 +16,7 @@ KINDS = {
 
 
 class Commit(NamedTuple):
-    """A commit, with its kind and the files that it changed."""
+    """A commit, its kind, and the files that it changed."""
 
     abbreviated_hash: str
     kind: str
