@@ -14,13 +14,13 @@ from promptkit.standard_error import say
 
 
 def time_limit(prompt: CompiledPrompt | None = None) -> float:
-    """Return the time limit of a call, in seconds: the prompt's own limit, or the default of `serve`."""
+    """Return the time limit for a call, in seconds: the prompt's own limit, or the default of `serve`."""
     return (prompt and prompt.timeout) or Limits().timeout
 
 
 def timeout_error(pending: PendingRequest, describe_import: Callable[[], str]) -> InternalError:
     """
-    Return the error for a request whose deadline has passed, and print it with the line that is executing.
+    Return the error for a request whose deadline has passed, and print it with the line that is running.
 
     The function *describe_import* returns a suffix that names the recipe that is being imported, or ``""``.
     """
@@ -43,11 +43,11 @@ class CallTimeoutError(Exception):
     """
     An author's function, called by a command or the preview, has not returned in time.
 
-    The message continues a sentence that starts with the function's name.
+    The message is the rest of a sentence that starts with the function's name.
 
     Attributes:
         line:
-            The author's line that was running, if known.
+            The line of the author's code that was running, if known.
     """
 
     line: Location | None = None

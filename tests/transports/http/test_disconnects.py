@@ -22,7 +22,7 @@ def remaining_state(app):
     server = app._server
     return {
         "open": len(server._dispatcher._open),
-        "aside": len(server._dispatcher._aside),
+        "alongside": len(server._dispatcher._alongside),
         "waiting": server._dispatcher.waiting,
         "streams": len(server._notifier._open),
         "memory": app._endpoint._budget._taken,
