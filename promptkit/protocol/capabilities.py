@@ -98,7 +98,7 @@ class Capabilities(Struct, frozen=True):
         """Whether the server offers prompts or skills as tools."""
         return bool(self.tools) or "tools" in self.skills_as
 
-    def tools_of(self, catalog: Catalog) -> Tools:
+    def tools_for(self, catalog: Catalog) -> Tools:
         """Return the tools through which the server offers the prompts and skills in a catalog."""
         others = skill_tools(catalog) if "tools" in self.skills_as else {}
         return Tools(catalog, prompts=bool(self.tools), search=self.tools == "search", others=others)

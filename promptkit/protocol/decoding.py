@@ -55,7 +55,7 @@ _LEADING_ID: Final = (
 _Name = Annotated[str, Meta(max_length=_MAX_NAME // 12 - 1)]
 
 
-class _Common(Struct, gc=False):
+class _CommonMembers(Struct, gc=False):
     """The members of a valid request or notification whose id and method are not very long."""
 
     jsonrpc: Literal["2.0"]
@@ -131,7 +131,7 @@ class _LongMembers(Struct, rename="camel"):
 _NULL: Final = Raw(b"null")
 _NO_PARAMS: Final = Raw(b"{}")
 
-_decode_common_members: Final = Decoder(_Common).decode
+_decode_common_members: Final = Decoder(_CommonMembers).decode
 _decode_members: Final = Decoder(_Members).decode
 _decode_any: Final = Decoder(Raw).decode
 _decode_id: Final = Decoder(int | str).decode
@@ -142,7 +142,7 @@ _decode_long_members: Final = Decoder(_LongMembers).decode
 def decode_message(line: bytes, limits: Limits) -> Message:
     """Decode one message. If a line exceeds a limit, only the id is decoded, for the reply."""
     if isinstance(line, OverlongLine):
-        return Message(leading_id(line), error=_overlong_error(line, limits))
+        return Message(find_leading_id(line), error=_overlong_error(line, limits))
     error = _find_excess(line, limits)
     line = line.removeprefix(BOM_UTF8)  # some clients start their stream with a byte order mark
     is_ascii = line.isascii()
@@ -196,7 +196,7 @@ def _decode_line(line: bytes, error: JsonRpcError | None) -> Message:
     try:
         return _decode_json(line, error)
     except RecursionError:
-        return Message(leading_id(line), error=error or ParseError("the message is nested too deeply"))
+        return Message(find_leading_id(line), error=error or ParseError("the message is nested too deeply"))
     except msgspec.DecodeError:
         pass
     surrogate_error = InvalidRequest("the message contains an unpaired surrogate, which is not a character")
@@ -204,7 +204,7 @@ def _decode_line(line: bytes, error: JsonRpcError | None) -> Message:
         message = _decode_json(_without_surrogates(line), error or surrogate_error)
     except UNREADABLE:
         return Message(
-            leading_id(line) if error else UNSET, error=error or ParseError("the message is not JSON")
+            find_leading_id(line) if error else UNSET, error=error or ParseError("the message is not JSON")
         )
     if message.id is not UNSET and encode(message.id) not in line:  # an escape in the id was replaced
         message.id = UNSET
@@ -279,7 +279,7 @@ def _without_surrogates(line: bytes) -> bytes:
     return line.replace(b"\\ud", b"\\ue").replace(b"\\uD", b"\\uE")
 
 
-def leading_id(line: bytes) -> RequestId | UnsetType:
+def find_leading_id(line: bytes) -> RequestId | UnsetType:
     """Return the id of a request from the beginning of its line, without decoding the line."""
     match = re.match(_LEADING_ID, line[:PREFIX_BYTES])
     return _parse_short(Raw(match[1]), _decode_id) if match else UNSET

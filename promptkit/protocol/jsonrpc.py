@@ -153,7 +153,7 @@ class _Error(Struct, omit_defaults=True):
     data: Any = UNSET
 
 
-class _Failure(Struct):
+class _ErrorResponse(Struct):
     jsonrpc: str
     id: RequestId | UnsetType
     error: _Error
@@ -190,7 +190,10 @@ def encode_error(request_id: RequestId | UnsetType, error: PromptkitError) -> Re
     """
     codes = (code for kind, code in _CODES.items() if isinstance(error, kind))
     code = error.code if isinstance(error, JsonRpcError) else next(codes)
-    line = encode(_Failure("2.0", request_id, _Error(code, format_message(error), _data(error)))) + b"\n"
+    line = (
+        encode(_ErrorResponse("2.0", request_id, _Error(code, format_message(error), _error_data(error))))
+        + b"\n"
+    )
     return Reply(line, "error", code)
 
 
@@ -198,12 +201,12 @@ def format_message(error: PromptkitError) -> str:
     """Return an error's message: unchanged for an author's `PromptError`, otherwise shortened to one line."""
     message = str(error)
     if not isinstance(error, PromptError):
-        message = cut(message, 2 * _MAX_MESSAGE)  # before the next line copies the message
-        message = cut(" ".join(message.splitlines()))
+        message = shorten_middle(message, 2 * _MAX_MESSAGE)  # before the next line copies the message
+        message = shorten_middle(" ".join(message.splitlines()))
     return message.encode(errors="backslashreplace").decode()  # an author's text may contain lone surrogates
 
 
-def cut(text: str, limit: int = _MAX_MESSAGE) -> str:
+def shorten_middle(text: str, limit: int = _MAX_MESSAGE) -> str:
     """Return *text*, with ``...`` instead of its middle if it is longer than *limit*."""
     if len(text) <= limit:
         return text
@@ -211,7 +214,7 @@ def cut(text: str, limit: int = _MAX_MESSAGE) -> str:
     return f"{text[: half - 3]}...{text[-half:]}"
 
 
-def _data(error: PromptkitError) -> Any:
+def _error_data(error: PromptkitError) -> Any:
     if isinstance(error, UnknownPromptError):
         return error.as_data()
     if isinstance(error, ArgumentsError):

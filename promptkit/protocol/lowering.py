@@ -155,11 +155,11 @@ class Lowering:
 
     def resource(self, resource: CompiledResource | CompiledSkill) -> wire.ResourceEntry:
         """Convert a resource without variables, or the ``SKILL.md`` of a skill, to its list entry."""
-        return wire.ResourceEntry(resource.uri_template, size=resource.size, **self._describe(resource))
+        return wire.ResourceEntry(resource.uri_template, size=resource.size, **self._common_members(resource))
 
     def template(self, resource: CompiledResource) -> wire.ResourceTemplate:
         """Convert a resource with variables to its entry in ``resources/templates/list``."""
-        return wire.ResourceTemplate(resource.uri_template, **self._describe(resource))
+        return wire.ResourceTemplate(resource.uri_template, **self._common_members(resource))
 
     def skill(self, skill: CompiledSkill) -> wire.SkillEntry:
         """Convert a skill to its entry in ``skills/list``."""
@@ -208,7 +208,7 @@ class Lowering:
     def _call_result(self, content: list[wire.Content], *, is_error: bool | None = None) -> bytes:
         return self.results.encode(wire.CallToolResult(is_error, content))
 
-    def _describe(self, resource: CompiledResource | CompiledSkill) -> dict[str, Any]:
+    def _common_members(self, resource: CompiledResource | CompiledSkill) -> dict[str, Any]:
         """Return the members that the list entries for resources, templates and skills have in common."""
         return {
             "name": resource.name,

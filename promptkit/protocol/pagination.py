@@ -116,7 +116,7 @@ LISTS: Final = {
         wire.ListSkillsResult,
     ),
     "tools/list": _List(
-        lambda catalog, offered: offered.tools_of(catalog).listed,
+        lambda catalog, offered: offered.tools_for(catalog).listed,
         Lowering.tool,
         wire.ListToolsResult,
     ),

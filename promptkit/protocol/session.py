@@ -27,7 +27,7 @@ from promptkit.protocol.capabilities import (
     ServerInfo,
     method_not_found,
 )
-from promptkit.protocol.decoding import Message, check_params, decode_message, leading_id
+from promptkit.protocol.decoding import Message, check_params, decode_message, find_leading_id
 from promptkit.protocol.events import (
     Batch,
     Cancelled,
@@ -489,4 +489,4 @@ def _request_error(
 def _reject_unreadable(line: bytes, error: Exception) -> Reply:
     """Report *error*, and return the reply to the line that could not be processed because of it."""
     say(f"a line of {len(line):,} bytes could not be read: {error!r}")
-    return encode_error(leading_id(line), InternalError("the message could not be read"))
+    return encode_error(find_leading_id(line), InternalError("the message could not be read"))

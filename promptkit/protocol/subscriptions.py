@@ -135,7 +135,7 @@ class Subscriptions:
             member = f"{kind}_list_changed"
             ids = [stream for stream, (requested, _) in streams if getattr(requested, member) is True]
             in_session = self.has_session and (kind != "tools" or self._offered.has_tools)
-            lines += _notifications(f"notifications/{kind}/list_changed", ids, in_session=in_session)
+            lines += _encode_notifications(f"notifications/{kind}/list_changed", ids, in_session=in_session)
         return lines
 
     def encode_resource_change(self, uri: str) -> bytes:
@@ -143,7 +143,9 @@ class Subscriptions:
         with self._lock:
             streams = [stream for stream, (_, uris) in self._streams.items() if uri in uris]
             in_session = self.has_session and uri in self._uris
-        return _notifications("notifications/resources/updated", streams, in_session=in_session, uri=uri)
+        return _encode_notifications(
+            "notifications/resources/updated", streams, in_session=in_session, uri=uri
+        )
 
     def end(self, results: ResultEncoder) -> bytes:
         """Close every stream, and return the lines that notify the client."""
@@ -169,7 +171,7 @@ def _accepted_filter(requested: wire.SubscriptionFilter, offered: Capabilities) 
     )
 
 
-def _notifications(
+def _encode_notifications(
     method: str, streams: list[RequestId], *, in_session: bool, uri: str | None = None
 ) -> bytes:
     notifications = [wire.ChangeParams(uri)] if in_session else []

@@ -453,7 +453,7 @@ class Dispatcher:
                 return False
             self._held -= 1
             pending.is_held, pending.stop, pending.on_deadline = False, None, None
-        self.set_limit(pending, pending.limit)
+        self.set_time_limit(pending, pending.limit)
         return True
 
     def check_held_limit(self) -> None:
@@ -490,7 +490,7 @@ class Dispatcher:
 
     # Requests that run alongside the leader.
 
-    def set_limit(self, pending: PendingRequest, seconds: float) -> None:
+    def set_time_limit(self, pending: PendingRequest, seconds: float) -> None:
         """Set the time limit of a request. The time is counted from now on."""
         pending.limit = seconds
         pending.deadline = time.monotonic() + seconds
@@ -604,7 +604,7 @@ class Dispatcher:
     # Requests that wait for the recipes to be imported, or for a free slot alongside the leader.
 
     @property
-    def waiting(self) -> int:
+    def waiting_count(self) -> int:
         """The number of waiting requests."""
         return len(self._waiting)
 
@@ -675,9 +675,9 @@ class Dispatcher:
 
     # The clock.
 
-    def set_watchdog(self, guard: Watchdog | None) -> None:
-        """Keep re-arming *guard*, the watchdog of the process, as long as threads can run."""
-        self._clock.guard = guard
+    def set_watchdog(self, watchdog: Watchdog | None) -> None:
+        """Keep re-arming *watchdog* as long as threads can run. None means that there is no watchdog."""
+        self._clock.watchdog = watchdog
 
     def _find_current(self) -> PendingRequest | None:
         """
@@ -689,7 +689,7 @@ class Dispatcher:
         """If the leader is still running the request, replace the leader, and record the call as slow."""
         with self._lock:
             if self._leader_state.current is pending:
-                if pending.about is not None:
+                if pending.item is not None:
                     pending.snapshot.slow.add(pending.key)
                 self._replace_leader(pending)
 

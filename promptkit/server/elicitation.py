@@ -107,7 +107,7 @@ class Question(Struct, frozen=True):
             self.errors,
             self.arguments,
             has_defaults=request.revision.elicitation_modes,
-            cuts_at_blanks=_profile_field(request, "cuts_at_blanks"),
+            cuts_at_blanks=_profile_flag(request, "cuts_at_blanks"),
         )
 
     def merge_answer(self, result: Any) -> dict[str, Any]:
@@ -298,7 +298,7 @@ class Elicitation:
 
     def needs_forms(self, request: Request) -> bool:
         """Return whether the client can show forms, but never sends requests without required arguments."""
-        return self._can_ask(request) and _profile_field(request, "refuses_missing")
+        return self._can_ask(request) and _profile_flag(request, "refuses_missing")
 
     def _can_ask(self, request: Request) -> bool:
         """Return whether the client can show forms. An empty elicitation capability means that it can."""
@@ -403,7 +403,7 @@ def form_arguments(
     return tuple(filter(has_field, prompt.arguments.ordered)) if is_needed else ()
 
 
-def _profile_field(request: Request, name: str) -> bool:
+def _profile_flag(request: Request, name: str) -> bool:
     """Return a boolean field of the client's profile; False if the client has no profile."""
     if request.client is None:
         return False

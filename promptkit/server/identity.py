@@ -44,7 +44,7 @@ _WEBSITES: Final = ("homepage", "website")
 _SVG: Final = "image/svg+xml"
 
 
-def find_server_info(targets: Sequence[str], **chosen: Any) -> ServerInfo:
+def find_server_info(targets: Sequence[str], **overrides: Any) -> ServerInfo:
     """
     Return the identity of a server.
 
@@ -52,14 +52,14 @@ def find_server_info(targets: Sequence[str], **chosen: Any) -> ServerInfo:
         targets:
             The served targets. The first target determines the project.
 
-        chosen:
+        overrides:
             Values that override those of the project, unless they are None or empty.
 
     Raises:
         ConfigurationError: If the project's ``pyproject.toml`` is invalid.
     """
     return structs.replace(
-        _read_target_info(targets[0]), **{key: value for key, value in chosen.items() if value}
+        _read_target_info(targets[0]), **{key: value for key, value in overrides.items() if value}
     )
 
 

@@ -67,7 +67,7 @@ def name_of(item: CompiledPrompt | CompiledResource | CompiledSkill) -> str:
     return item.name if isinstance(item, CompiledPrompt) else item.uri_template
 
 
-def known_method(request: Request, fallback: str) -> str:
+def method_or_fallback(request: Request, fallback: str) -> str:
     """Return a request's method, or *fallback* if it is unknown, because unknown methods are unbounded."""
     return request.method if request.method in METHODS else fallback
 
@@ -84,7 +84,7 @@ def find_target(request: Request, catalog: Catalog) -> RequestTarget | None:
         return RequestTarget("resource", params.uri, resource, variables)
     if not isinstance(params, wire.CompleteParams):
         return None
-    arguments, ref = chosen_arguments(params), params.ref
+    arguments, ref = completion_arguments(params), params.ref
     if isinstance(ref, wire.PromptReference):
         return RequestTarget("prompt", ref.name, _get_prompt(catalog, ref.name), arguments)
     return RequestTarget("resource", ref.uri, catalog.find_template(ref.uri), arguments)
@@ -128,7 +128,7 @@ def _find_called_prompt(params: wire.GetPromptParams, snapshot: Snapshot) -> Com
     return None if prompt is None or prompt.tool is False else prompt
 
 
-def chosen_arguments(params: wire.CompleteParams) -> dict[str, str]:
+def completion_arguments(params: wire.CompleteParams) -> dict[str, str]:
     """Return the values chosen for other arguments, and the text of the argument to complete, as one dict."""
     return {**params.chosen, params.argument.name: params.argument.value}
 

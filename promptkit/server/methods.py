@@ -38,7 +38,7 @@ from promptkit.protocol.limits import Limits
 from promptkit.protocol.pagination import Pages
 from promptkit.server.dispatch import Dispatcher, Handler
 from promptkit.server.elicitation import Elicitation, Question
-from promptkit.server.lookup import call_author, chosen_arguments, read_and_redact_secrets
+from promptkit.server.lookup import call_author, completion_arguments, read_and_redact_secrets
 from promptkit.server.notifier import Notifier, ResourceWatch
 from promptkit.server.pending import PendingRequest
 from promptkit.server.rate_limits import REPORTS_PER_S, TokenBucket, TokenBuckets
@@ -118,9 +118,9 @@ class Methods:
         """Return the result of ``prompts/get``, or None if the reply is sent later."""
         request = pending.request
         params = request.params
-        prompt = pending.about
+        prompt = pending.item
         if prompt is None:
-            prompt = pending.about = pending.snapshot.catalog[params.name]
+            prompt = pending.item = pending.snapshot.catalog[params.name]
         if params.request_state is None and params.input_responses is None:
             if request.large:
                 prompt.arguments.check_values(params.arguments or {}, self._limits.values)
@@ -139,8 +139,8 @@ class Methods:
     def _call(self, pending: PendingRequest) -> bytes | None:
         """Return the result of ``tools/call``, or None if the reply is sent later."""
         tools = pending.snapshot.tools
-        pending.about = tools[pending.request.params.name]
-        if tools.is_search_only and pending.about.name == GET:
+        pending.item = tools[pending.request.params.name]
+        if tools.is_search_only and pending.item.name == GET:
             self._resolve_tool(pending)
         return self._get(pending)
 
@@ -148,12 +148,12 @@ class Methods:
         """Turn a call to the tool that renders prompts by name into a call to the named prompt."""
         request = pending.request
         params = request.params
-        arguments = pending.about.arguments
+        arguments = pending.item.arguments
         if request.large:
             arguments.check_values(params.arguments or {}, self._limits.values)
         supplied = arguments.read(params.arguments)
         try:
-            pending.about = pending.snapshot.tools.prompt(supplied["name"])
+            pending.item = pending.snapshot.tools.prompt(supplied["name"])
         except UnknownToolError as error:
             raise UnknownPromptError(error.name, error.nearest) from None
         params.name, params.arguments = supplied["name"], supplied.get("arguments")
@@ -194,7 +194,7 @@ class Methods:
             values[prompt.context] = _create_context(pending.request, pending.request.sender(self._send))
         renderer, limit = prompt.renderer, self._limits.reply
         if prompt.timeout is not None:
-            self._dispatcher.set_limit(pending, prompt.timeout)
+            self._dispatcher.set_time_limit(pending, prompt.timeout)
         if renderer.is_async:
             self._dispatcher.call_on_loop(
                 pending,
@@ -278,7 +278,7 @@ class Methods:
 
 def _encode_rendering(pending: PendingRequest, key: Any, rendered: Workflow | str) -> bytes:
     """Encode a rendered prompt as the result of its request. Cache it under *key*, unless *key* is None."""
-    request, prompt = pending.request, pending.about
+    request, prompt = pending.request, pending.item
     lowering = pending.snapshot.lowerings[request.revision]
     is_call = request.method == "tools/call"
     result = lowering.tool_result(rendered) if is_call else lowering.result(prompt, rendered)
@@ -343,7 +343,7 @@ def _find_resource(pending: PendingRequest) -> tuple[CompiledResource, dict[str,
     except UnknownResourceError as error:
         error_type = ResourceNotFound if request.revision.resource_not_found else InvalidParams
         raise error_type(str(error), {"uri": shortened(request.params.uri)}) from None
-    pending.about = resource
+    pending.item = resource
     return resource, read_and_redact_secrets(resource.arguments, variables, resource.bind)
 
 
@@ -397,16 +397,16 @@ def _find_completer(pending: PendingRequest) -> Completer | None:
     catalog, params = pending.snapshot.catalog, pending.request.params
     ref = params.ref
     if isinstance(ref, wire.PromptReference):
-        prompt = pending.about = catalog[ref.name]
+        prompt = pending.item = catalog[ref.name]
         arguments = prompt.arguments
     else:
         try:
-            resource = pending.about = catalog.template(ref.uri)
+            resource = pending.item = catalog.template(ref.uri)
         except UnknownResourceError as error:
             raise InvalidParams(str(error), {"uri": shortened(ref.uri)}) from None
         if not resource.is_template:
             return None
         arguments = resource.arguments
     if arguments.secret:
-        redaction.hide(arguments, chosen_arguments(params))
+        redaction.hide(arguments, completion_arguments(params))
     return arguments.completer(params.argument.name)

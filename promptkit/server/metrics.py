@@ -20,7 +20,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.files.scratch import create_scratch_folder, remove_scratch_folder
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import Reply
-from promptkit.server.lookup import find_target, known_method
+from promptkit.server.lookup import find_target, method_or_fallback
 
 #: The environment variable in which prometheus_client expects the folder.
 _FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
@@ -88,7 +88,7 @@ class Metrics:
     def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], None]:
         """Count *request* as open. Return a function to call with the reply before the reply is sent."""
         self._open_gauge.inc()
-        method = known_method(request, _OTHER)
+        method = method_or_fallback(request, _OTHER)
         prompt = _prompt_label(request, catalog()) if method in ("prompts/get", "tools/call") else None
         return partial(self._end, method, prompt, time.perf_counter())
 

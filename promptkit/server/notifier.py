@@ -276,7 +276,7 @@ class ResourceWatch:
 
     def start(self) -> None:
         """Record the current stamps and start the thread, unless it is running or no resource is watched."""
-        if not self._watched():
+        if not self._watched_resources():
             return
         with self._lock:
             is_first, self._is_started = not self._is_started, True
@@ -293,13 +293,13 @@ class ResourceWatch:
             if changed := self._update_stamps():
                 self._notify(changed)
 
-    def _watched(self) -> list[CompiledResource]:
+    def _watched_resources(self) -> list[CompiledResource]:
         return [resource for resource in self._catalog_for(None).resources if resource.stamp is not None]
 
     def _update_stamps(self) -> list[CompiledResource]:
         """Record the current stamps. Return the resources whose stamps have changed since the last update."""
         changed, stamps, errors = list[CompiledResource](), dict[str, object](), set[str]()
-        for resource in self._watched():
+        for resource in self._watched_resources():
             uri = resource.uri_template
             stamps[uri] = None  # after an error, the resource may have changed
             try:

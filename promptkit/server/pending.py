@@ -45,7 +45,7 @@ class PendingRequest(Struct, eq=False):
         deadline:
             The deadline, as a time of `time.monotonic`.
 
-        about:
+        item:
             The compiled prompt or resource, once it has been looked up.
 
         is_answered:
@@ -84,7 +84,7 @@ class PendingRequest(Struct, eq=False):
     snapshot: Snapshot
     limit: float
     deadline: float
-    about: Any = None
+    item: Any = None
     is_answered: bool = False
     is_waiting: bool = False
     is_held: bool = False
@@ -98,7 +98,7 @@ class PendingRequest(Struct, eq=False):
     @property
     def key(self) -> tuple[str, str | None]:
         """The key under which slow code is recorded: the method, and the name of the prompt or resource."""
-        return self.request.method, None if self.about is None else name_of(self.about)
+        return self.request.method, None if self.item is None else name_of(self.item)
 
     def error_reply(self, error: PromptkitError) -> Reply:
         """
@@ -209,7 +209,7 @@ def _describe(request: Request, target: RequestTarget | None) -> str:
 
 
 def _redact(text: str, pending: PendingRequest) -> str:
-    if pending.about is not None and not pending.about.arguments.secret:
+    if pending.item is not None and not pending.item.arguments.secret:
         return text
     target = find_target(pending.request, pending.snapshot.catalog)
     if target is None or target.item is None or not target.secrets:

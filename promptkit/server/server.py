@@ -224,7 +224,7 @@ class Server:
         because their content is not compared.
         """
         old = self.snapshot
-        new = self.snapshot = old.replaced_by(self._visible(catalog))
+        new = self.snapshot = old.with_catalog(self._visible(catalog))
         if not new.capabilities.changes:
             return
 
@@ -237,7 +237,7 @@ class Server:
 
     def load(self, catalog: Catalog) -> None:
         """Serve the imported catalog, and answer the requests that have waited for it."""
-        self.snapshot = self.snapshot.replaced_by(self._visible(catalog))
+        self.snapshot = self.snapshot.with_catalog(self._visible(catalog))
         self._dispatcher.set_loaded()
 
     def close(self, grace: float, *, answer_unfinished: bool = True) -> None:

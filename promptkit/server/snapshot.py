@@ -76,7 +76,7 @@ class Snapshot:
         self._pages: dict[tuple[str, Revision, bool], Pages] = {}
         self._view = lru_cache(MAX_VIEWS)(self._create_view)
 
-    def replaced_by(self, catalog: Catalog) -> "Snapshot":
+    def with_catalog(self, catalog: Catalog) -> "Snapshot":
         """Return a snapshot of another catalog with the same settings."""
         return Snapshot(catalog, self._identity, self.page_size, self.capabilities)
 
@@ -123,7 +123,7 @@ class Snapshot:
     def _create_view(self, met_requirements: frozenset[frozenset[str]]) -> "Snapshot":
         if met_requirements == self.requirements:
             return self
-        view = self.replaced_by(self.catalog.visible_to(frozenset().union(*met_requirements)))
+        view = self.with_catalog(self.catalog.visible_to(frozenset().union(*met_requirements)))
         # Cached replies do not depend on the caller, so views share them.
         view.replies, view.slow = self.replies, self.slow
         return view
@@ -131,7 +131,7 @@ class Snapshot:
     @cached_property
     def tools(self) -> Tools:
         """The tools that models can call."""
-        return self.capabilities.tools_of(self.catalog)
+        return self.capabilities.tools_for(self.catalog)
 
     @cached_property
     def digest(self) -> str:

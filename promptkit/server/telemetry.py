@@ -16,7 +16,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import Reply
-from promptkit.server.lookup import find_target, known_method
+from promptkit.server.lookup import find_target, method_or_fallback
 from promptkit.version import VERSION
 
 #: OpenTelemetry's names for the transports.
@@ -68,7 +68,7 @@ class Telemetry:
 
     def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], None]:
         """Start the span of a request. Return a function that takes the reply and ends the span."""
-        started, method = time.perf_counter(), known_method(request, _OTHER)
+        started, method = time.perf_counter(), method_or_fallback(request, _OTHER)
         attributes = {
             "mcp.method.name": method,
             "mcp.protocol.version": request.revision.date,
@@ -114,7 +114,7 @@ def has_sdk() -> bool:
 
 def _describe(request: Request, catalog: Catalog) -> tuple[str, dict[str, str], dict[str, str]]:
     """Return the span's name, the attributes of its target, and the attributes that only the span has."""
-    method = known_method(request, _OTHER)
+    method = method_or_fallback(request, _OTHER)
     target = find_target(request, catalog)
     if target is None or target.name is None:
         return method, {}, {}

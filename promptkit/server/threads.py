@@ -161,7 +161,7 @@ class Clock:
             A function that returns whether authors' code runs alongside the leader.
 
     Attributes:
-        guard:
+        watchdog:
             The watchdog, which terminates the process when no thread can run any more; None for no watchdog.
 
         is_resting:
@@ -178,7 +178,7 @@ class Clock:
         replace_stuck: Callable[[PendingRequest], object],
         is_shared: Callable[[], bool],
     ) -> None:
-        self.guard: Watchdog | None = None
+        self.watchdog: Watchdog | None = None
         self.is_resting = True
         self.next_deadline = inf
         self._expire = expire
@@ -203,8 +203,8 @@ class Clock:
         # The request may be done before the thread checks it, and later requests must not wake the thread
         # again.
         self._active_until = time.monotonic() + _IDLE_S
-        if self.guard is not None:  # armed here, because the code that runs next may never release the GIL
-            self.guard.arm()
+        if self.watchdog is not None:  # armed here, because the code that runs next may never release the GIL
+            self.watchdog.arm()
         self._woken.set()
         with self._lock:
             if self._thread is None:
@@ -269,16 +269,16 @@ class Clock:
                 self._replace_stuck(current)
         self._last_current = current
         due = _TICK_S if now < self._active_until else max(0.0, self.next_deadline - now)
-        return due if self.guard is None else min(due, self._rearm(self.guard, now))
+        return due if self.watchdog is None else min(due, self._rearm(self.watchdog, now))
 
-    def _rearm(self, guard: Watchdog, now: float) -> float:
+    def _rearm(self, watchdog: Watchdog, now: float) -> float:
         """
         Re-arm the watchdog while authors' code may be running. Return the seconds until this is due again.
         """
         if now < self._active_until or self._is_shared():
-            if now >= self._rearm_at or not guard.is_armed:
-                guard.arm()
-                self._rearm_at = now + guard.rearm_every
+            if now >= self._rearm_at or not watchdog.is_armed:
+                watchdog.arm()
+                self._rearm_at = now + watchdog.rearm_every
             return max(0.0, self._rearm_at - now)
-        guard.disarm()
+        watchdog.disarm()
         return inf

@@ -15,7 +15,7 @@ from promptkit.cli import main
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from promptkit.protocol.capabilities import ServerInfo
-from promptkit.protocol.decoding import leading_id
+from promptkit.protocol.decoding import find_leading_id
 from promptkit.protocol.events import Batch, Request
 from promptkit.protocol.jsonrpc import CANCELLED, Reply, TooManyRequests
 from promptkit.protocol.limits import MAX_PARAMS, OPTIONS, Limits, OverlongLine
@@ -136,7 +136,7 @@ class TestLines:
     )
     def test_leading_id(self, text, number):
         """The id is read from the beginning of a line only where it is unambiguous."""
-        assert (leading_id(text) or None) == number
+        assert (find_leading_id(text) or None) == number
 
 
 class TestDepth:

@@ -357,7 +357,7 @@ class TestWaiting:
         replies = client.replies(20)
 
         assert {text_of(reply) for reply in replies.values()} == {"done"}
-        assert client.server._dispatcher.waiting == 0
+        assert client.server._dispatcher.waiting_count == 0
 
     def test_full_queue_rejects_the_next_request(self, serve, gate):
         """

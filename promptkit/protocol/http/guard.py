@@ -120,7 +120,7 @@ class Guard:
             name = shortened(name)
             hint = f"to allow it, use --allow-host {name}"
             return reject(421, InvalidRequest(f"the host name {name!r} is not allowed; {hint}"))
-        if origin is not None and (b"origin" in head.repeated or not self.allows(origin)):
+        if origin is not None and (b"origin" in head.repeated or not self.allows_origin(origin)):
             page_origin = shortened(origin.decode("latin-1"))
             hint = f"to allow them, use --allow-origin {page_origin}"
             return reject(
@@ -128,7 +128,7 @@ class Guard:
             )
         return None
 
-    def allows(self, origin: bytes) -> bool:
+    def allows_origin(self, origin: bytes) -> bool:
         """Return whether pages from this origin are allowed to send requests."""
         if b"*" in self._origins or origin.lower() in self._origins:
             return True
@@ -139,7 +139,7 @@ class Guard:
         Return the headers that let a page from an allowed origin read the response; none for other origins.
         """
         origin = head.get(b"origin")
-        if origin is None or not self.allows(origin):
+        if origin is None or not self.allows_origin(origin):
             return ()
         return ((b"access-control-allow-origin", origin), _EXPOSED_HEADERS, _VARY)
 

@@ -23,7 +23,7 @@ def remaining_state(app):
     return {
         "open": len(server._dispatcher._open),
         "alongside": len(server._dispatcher._alongside),
-        "waiting": server._dispatcher.waiting,
+        "waiting": server._dispatcher.waiting_count,
         "streams": len(server._notifier._open),
         "memory": app._endpoint._budget._taken,
         "bodies": app._open.budget._taken,
