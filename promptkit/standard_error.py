@@ -253,9 +253,9 @@ def redact_with(redact: Callable[[str], str]) -> None:
     _writer.redact = redact
 
 
-def stamp_lines(*, stamps: bool) -> None:
+def set_timestamps(*, enabled: bool) -> None:
     """Set whether all further lines begin with a timestamp."""
-    _writer.has_timestamps = stamps
+    _writer.has_timestamps = enabled
 
 
 def finish(seconds: float = _WAIT_S) -> None:

@@ -123,7 +123,7 @@ LISTS: Final = {
 }
 
 
-def pages_of(
+def paginate(
     method: str,
     catalog: Catalog,
     lowering: Lowering,

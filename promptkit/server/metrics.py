@@ -100,7 +100,7 @@ class Metrics:
         """Count an HTTP request that was rejected with this status."""
         self._refusals.labels(status).inc()
 
-    def text(self, invalid: int) -> bytes:
+    def encode(self, invalid: int) -> bytes:
         """Return the metrics of all workers. *invalid* is the number of recipes that have errors."""
         self._errors_gauge.set(invalid)
         registry = CollectorRegistry()

@@ -90,7 +90,7 @@ class Server:
         scopes:
             The scopes that are granted to the client.
 
-        guard:
+        watchdog:
             The watchdog, which terminates the process if code never releases the GIL.
 
         describe_import:
@@ -126,7 +126,7 @@ class Server:
         observers: Sequence[Observer] = (),
         signer: RequestStateSigner | None = None,
         scopes: frozenset[str] = frozenset(),
-        guard: Watchdog | None = None,
+        watchdog: Watchdog | None = None,
         describe_import: Callable[[], str] = str,
         count_waiting: Callable[[int], object] = bool,
     ) -> None:
@@ -149,7 +149,7 @@ class Server:
             many_clients=self.has_many_clients,
         )
         self._dispatcher.is_loaded = catalog is not None
-        self._dispatcher.set_watchdog(guard)
+        self._dispatcher.set_watchdog(watchdog)
         self._dispatcher.count_waiting = count_waiting
         self._notifier = self._make_notifier(send)
         self._elicitation = Elicitation(self._session, self._dispatcher, send, signer=signer)

@@ -16,7 +16,7 @@ from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.pagination import LISTS, Pages, digest_of_lines, pages_of
+from promptkit.protocol.pagination import LISTS, Pages, digest_of_lines, paginate
 from promptkit.protocol.revisions import REVISIONS, Revision
 
 #: The limits of the reply cache: the number of entries, and the total size of keys and replies, in bytes.
@@ -88,7 +88,7 @@ class Snapshot:
         """
         if (pages := self._pages.get((method, revision, forms))) is None:
             lowering = lowering_for(revision, self._identity, forms=forms)
-            pages = pages_of(method, self.catalog, lowering, self.page_size, offered=self.capabilities)
+            pages = paginate(method, self.catalog, lowering, self.page_size, offered=self.capabilities)
             self._pages[method, revision, forms] = pages
         return pages
 

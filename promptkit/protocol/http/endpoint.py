@@ -203,7 +203,7 @@ class Endpoint:
         if self._observe is not None:
             self._observe(request, reply)
         request.discard(reply)
-        return response_to(reply, modern=True)
+        return make_response(reply, modern=True)
 
     def _respond(
         self, head: Head, message: Message, session: _HttpSession, events: list[Event], channel: Channel
@@ -214,12 +214,12 @@ class Endpoint:
             requests = [event for event in events if isinstance(event, Request)]
             return requests or _respond_without_reply(head, message)
         if message.error is not None or message.elements is not None:
-            return response_to(reply, modern=False)
+            return make_response(reply, modern=False)
         meta = decode_meta(message.params)
         modern = meta.names_revision or _is_modern(head)
         if modern and (error := _find_envelope_error(head, message.method, meta)) is not None:
             return reject(400, error, message.id)
-        response = response_to(reply, modern=modern)
+        response = make_response(reply, modern=modern)
         if message.method == "initialize" and session.revision is not None:
             opened = session.revision, session.client, session.client_capabilities
             session_id = self._sessions.seal(*opened, _owner(channel))
@@ -336,7 +336,7 @@ def _decode_value(value: bytes) -> str | None:
         return None
 
 
-def response_to(reply: Reply, *, modern: bool) -> HttpResponse:
+def make_response(reply: Reply, *, modern: bool) -> HttpResponse:
     """
     Return the response that carries a reply.
 

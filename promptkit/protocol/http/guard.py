@@ -101,7 +101,7 @@ class Guard:
             return _reject_method(head, b"POST", msg)
         return _check_media_types(head)
 
-    def check_reading(self, head: Head) -> HttpResponse | None:
+    def check_page(self, head: Head) -> HttpResponse | None:
         """
         Return the error response to a request for a page other than the endpoint; None if it is allowed.
         """
@@ -174,7 +174,7 @@ def _check_stream(head: Head) -> HttpResponse | None:
     """
     Return the error response if a client opens a stream, but does not accept streams; otherwise None.
     """
-    _, events = accepts(head.get(b"accept") or b"*/*")
+    _, events = parse_accept(head.get(b"accept") or b"*/*")
     if events:
         return None
     return reject(406, InvalidRequest("the stream of a session is text/event-stream: include it in Accept"))
@@ -193,7 +193,7 @@ def _check_media_types(head: Head) -> HttpResponse | None:
     accept = head.get(b"accept")
     if accept is None:
         return None
-    json, events = accepts(accept)
+    json, events = parse_accept(accept)
     # A request gets a stream only if its headers name the method. The body, which is read later, must match.
     if events if head.get(b"mcp-method") == b"subscriptions/listen" else json:
         return None
@@ -202,7 +202,7 @@ def _check_media_types(head: Head) -> HttpResponse | None:
 
 
 @lru_cache(maxsize=64)
-def accepts(accept: bytes) -> tuple[bool, bool]:
+def parse_accept(accept: bytes) -> tuple[bool, bool]:
     """
     Return whether an Accept header includes JSON, and whether it includes streams of events.
 
