@@ -65,11 +65,11 @@ class ServerInfo(Struct, frozen=True):
         """
         Return the server's identity with only the members that *revision* defines, without the instructions.
         """
-        shown = wire.Implementation(self.name, self.version, self.title if revision.titles else None)
+        identity = wire.Implementation(self.name, self.version, self.title if revision.titles else None)
         if revision.icons:  # the same revision added the other members
-            shown.description, shown.website_url = self.description, self.website
-            shown.icons = wire.icon_entries(self.icons)
-        return shown
+            identity.description, identity.website_url = self.description, self.website
+            identity.icons = wire.icon_entries(self.icons)
+        return identity
 
 
 class Capabilities(Struct, frozen=True):

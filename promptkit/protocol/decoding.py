@@ -258,7 +258,7 @@ def _method_error(raw: Raw | UnsetType) -> JsonRpcError:
     """Return the error for a method that is missing, not a string, or too long."""
     if raw is not UNSET and bytes(memoryview(raw)[:1]) == b'"':
         return MethodNotFound(f"method not found: a method's name can have at most {_MAX_NAME:,} bytes")
-    return InvalidRequest("a request must have a method that is a string")
+    return InvalidRequest('a request must have a "method" that is a string')
 
 
 def _is_utf8(line: bytes) -> bool:
@@ -311,5 +311,6 @@ def check_arguments(arguments: Mapping[str, Raw], limits: Limits) -> None:
         raise InvalidParams(msg)
     for name, value in arguments.items():
         if len(value) > limits.argument:
-            msg = f"{shortened(name)!r} is {len(value):,} bytes of JSON: the limit is {limits.argument:,}"
+            size = f"{len(value):,} bytes long as JSON"
+            msg = f"{shortened(name)!r} is {size}: the limit is {limits.argument:,}"
             raise InvalidParams(msg)

@@ -186,8 +186,7 @@ class MemoryBudget:
         """
         Reserve *size* bytes, and return whether they were available.
 
-        If the request itself has reserved *own* bytes, and no other request has reserved any, they are always
-        available.
+        If *own* bytes are reserved for the same request, and none for other requests, this always succeeds.
         """
         with self._lock:
             if self._taken > own and self._taken + size > self._limit:

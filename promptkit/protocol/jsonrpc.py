@@ -135,7 +135,7 @@ class Reply(Struct, gc=False, frozen=True):
             ``cancelled`` or ``unanswered``.
 
         code:
-            The code of the error, if the reply is one.
+            The code, if the reply is an error.
     """
 
     line: bytes

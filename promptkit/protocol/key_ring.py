@@ -155,7 +155,7 @@ class KeyRing:
         return urlsafe_b64decode((payload or "") + "=="), int(expires)  # excess padding is ignored
 
     def digest(self, purpose: str, data: bytes) -> str:
-        """Return a digest of *data*. Guesses of *data* can only be tested with the ring's first key."""
+        """Return a digest of *data*. Guesses at *data* can only be tested with the ring's first key."""
         return self._mac(self.secrets[0], purpose, "", data)
 
     def _mac(self, secret: bytes, purpose: str, head: str, bound: bytes) -> str:
@@ -366,7 +366,7 @@ class Sessions:
         return session if session is not None and self._clock() <= session.expires else None
 
     def _verify(self, session_id: str, owner: str, _keys: tuple[bytes, ...]) -> SealedSession | None:
-        """Open an id. The keys are a parameter only so that cached results are not used after they change."""
+        """Open an id. The keys are a parameter so that cached results are not used after the keys change."""
         payload, expires = self._ring.open(_SESSION_ID, session_id, self._clock(), bound=owner.encode())
         decoded = _decode_session(payload)
         revision = REVISIONS.get(decoded.revision)

@@ -150,7 +150,7 @@ class Lowering:
         return self._call_result([wire.TextContent(format_message(error))], is_error=True)
 
     def icons(self, item: CompiledPrompt | CompiledResource | CompiledSkill) -> list[wire.IconEntry]:
-        """Convert the icons of a prompt, a resource or a skill. Return none if the revision has no icons."""
+        """Convert an item's icons. The result is empty if the revision has no icons."""
         return wire.icon_entries(item.icons) if self.revision.icons else []
 
     def resource(self, resource: CompiledResource | CompiledSkill) -> wire.ResourceEntry:

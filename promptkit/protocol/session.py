@@ -165,7 +165,7 @@ class Session:
             The methods of the protocol.
 
         observe:
-            A callback for each request that the session answers itself, and for its reply.
+            A callback that gets each request that the session answers itself, and the reply.
 
         revision:
             The revision that was negotiated in the handshake; None before the handshake.

@@ -108,7 +108,7 @@ class Audit:
         )
 
     def _append(self, line: bytes) -> None:
-        """Append the complete *line*, or raise OSError without leaving part of the line in the file."""
+        """Append the complete *line*, or raise OSError and remove the part that was written, if possible."""
         self._reopen_if_moved()
         data = b"\n" + line if self._has_partial_line else line
         written = os.write(self._descriptor, data)  # one write, so that lines of other processes stay apart
@@ -180,7 +180,7 @@ def _argument_sizes(target: RequestTarget) -> dict[str, int | None]:
 
 def _unknown_argument_fields(target: RequestTarget) -> dict[str, list[str]]:
     """
-    Return the field that names the arguments that the prompt does not have. Most tool calls ignore these.
+    Return the field with the arguments that the prompt does not have. Tool calls ignore most of these.
     """
     known = target.arguments if target.item is None else target.item.arguments.by_name
     unknown = [_shorten(name) for name in target.arguments if name not in known]

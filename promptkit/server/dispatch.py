@@ -431,7 +431,7 @@ class Dispatcher:
                 A function that returns the error to send once the deadline has passed.
 
             deadline:
-                The deadline, as a time of `time.monotonic`.
+                The deadline, as a timestamp of `time.monotonic`.
 
         Returns:
             True, or False if the request has been answered in the meantime.

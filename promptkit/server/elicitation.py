@@ -99,7 +99,7 @@ class Question(Struct, frozen=True):
     count: int = 0
 
     @property
-    def asked(self) -> tuple[Argument, ...]:
+    def requested_arguments(self) -> tuple[Argument, ...]:
         """The arguments that the form has fields for, in order; empty if there is nothing to ask."""
         request = self.pending.request
         return form_arguments(
@@ -123,7 +123,7 @@ class Question(Struct, frozen=True):
 
             InvalidParams: If *result* is malformed.
         """
-        names = {argument.name for argument in self.asked}
+        names = {argument.name for argument in self.requested_arguments}
         answers = None if result is None else read_answer(result, names)
         if answers is None:
             raise self.errors
@@ -132,7 +132,7 @@ class Question(Struct, frozen=True):
 
 class Elicitation:
     """
-    Asks the users of clients questions, and keeps track of the questions that are open.
+    Asks users for arguments through their clients, and keeps track of the open questions.
 
     Args:
         session:
@@ -193,7 +193,7 @@ class Elicitation:
         if not self._signer.is_fresh(token, request.method, _signed_fields(request, count)):
             return params.arguments, 0
         question = _make_question(pending, prompt, params.arguments)
-        if not question.asked or not answers or _QUESTION_KEY not in answers:
+        if not question.requested_arguments or not answers or _QUESTION_KEY not in answers:
             return params.arguments, count
         return question.merge_answer(answers[_QUESTION_KEY]), count
 
@@ -209,7 +209,7 @@ class Elicitation:
         if not self._can_ask(pending.request):
             return None
         question = _make_question(pending, prompt, supplied)
-        return question if question.asked and not question.errors.errors else None
+        return question if question.requested_arguments and not question.errors.errors else None
 
     def ask(self, question: Question) -> wire.InputRequiredResult | None:
         """
@@ -239,7 +239,7 @@ class Elicitation:
         """Return the params of the ``elicitation/create`` request for *question*."""
         request, prompt, errors = question.pending.request, question.prompt, question.errors
         is_opt_in = request.method == "tools/call" and prompt.elicit is None
-        if is_opt_in or question.count >= _MAX_QUESTIONS or not question.asked:
+        if is_opt_in or question.count >= _MAX_QUESTIONS or not question.requested_arguments:
             raise errors
         if not self._can_ask(request):
             if request.params.request_state is None or not request.revision.stateless:
@@ -247,13 +247,13 @@ class Elicitation:
             msg = "arguments are still missing, but the request no longer declares elicitation"
             raise MissingCapability(msg, {"requiredCapabilities": {"elicitation": {"form": {}}}})
         if request.revision.stateless:
-            # The repeated request only contains the answers to this question, so ask for all arguments again.
+            # The repeated request only has the answers to this question, so ask for all missing arguments.
             original = _make_question(question.pending, prompt, request.params.arguments)
             errors = original.errors if original.errors.errors else errors
             question = structs.replace(question, arguments=original.arguments, errors=errors)
         return elicitation_params(
             prompt,
-            question.asked,
+            question.requested_arguments,
             modes=request.revision.elicitation_modes,
             values=question.arguments,
             errors=question.errors,
@@ -334,7 +334,7 @@ def _split_state(state: str) -> tuple[int, str]:
 
 
 def _signed_fields(request: Request, count: int) -> dict[str, Any]:
-    """Return the fields of a request that must stay the same when it is repeated, including its caller."""
+    """Return the fields of a request that must not change when it is repeated, including its caller."""
     params, principal = request.params, request.principal
     sender = {} if principal is None else {"sender": principal.identity}
     return {"name": params.name, "arguments": params.arguments or {}, "asked": count, **sender}
@@ -390,16 +390,16 @@ def form_arguments(
             Whether the client may have sent only the first word of each text. If so, text arguments have
             fields even if they were sent.
     """
-    asked = askable_arguments(prompt, errors)
+    needed = askable_arguments(prompt, errors)
 
     def has_field(argument: Argument) -> bool:
-        if argument in asked:
+        if argument in needed:
             return True
         if argument.name in sent:
             return cuts_at_blanks and _is_text(argument)
         return has_defaults and not (argument.arg.secret or argument.arg.env)
 
-    is_needed = asked or (prompt.elicit == "always" and not errors.errors)
+    is_needed = needed or (prompt.elicit == "always" and not errors.errors)
     return tuple(filter(has_field, prompt.arguments.ordered)) if is_needed else ()
 
 

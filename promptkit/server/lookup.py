@@ -68,7 +68,7 @@ def name_of(item: CompiledPrompt | CompiledResource | CompiledSkill) -> str:
 
 
 def method_or_fallback(request: Request, fallback: str) -> str:
-    """Return a request's method, or *fallback* if it is unknown, because unknown methods are unbounded."""
+    """Return a request's method, or *fallback* if it is unknown. Clients can send any number of those."""
     return request.method if request.method in METHODS else fallback
 
 
@@ -99,9 +99,9 @@ def _get_prompt(catalog: Catalog, name: str) -> CompiledPrompt | None:
 
 def find_missing_scopes(request: Request, full: Snapshot, view: Snapshot) -> frozenset[str]:
     """
-    Return the scopes that the requested item requires, if it is in *full*, but not in *view*; otherwise none.
+    Return the scopes that the requested item requires, if *full* contains the item, but *view* does not.
 
-    *full* contains all items, and *view* contains those that the caller can see.
+    Otherwise, the result is empty. *full* contains all items, and *view* those that the caller can see.
     """
     item = _find_item(request, full)
     if item is None or _find_item(request, view) is not None:
@@ -129,7 +129,7 @@ def _find_called_prompt(params: wire.GetPromptParams, snapshot: Snapshot) -> Com
 
 
 def completion_arguments(params: wire.CompleteParams) -> dict[str, str]:
-    """Return the values chosen for other arguments, and the text of the argument to complete, as one dict."""
+    """Return the values chosen for other arguments, and the text of the argument to complete, by name."""
     return {**params.chosen, params.argument.name: params.argument.value}
 
 

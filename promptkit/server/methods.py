@@ -130,7 +130,9 @@ class Methods:
         return self._render(pending, prompt, self._check_arguments(prompt, supplied), count)
 
     def _list(self, pending: PendingRequest) -> bytes:
-        """Return a page of a list. Some clients get arguments that a form can ask for listed as optional."""
+        """
+        Return a page of a list. For some clients, arguments that a form can ask for are listed as optional.
+        """
         request = pending.request
         forms = request.method == "prompts/list" and self._elicitation.needs_forms(request)
         pages = pending.snapshot.pages(request.method, request.revision, forms=forms)

@@ -1,5 +1,5 @@
 """
-Pending requests, and the replies to them: results, and errors, including those that authors' code raises.
+Pending requests, and the replies to them: results, and errors such as those that authors' code raises.
 
 Neither errors nor logs contain the values of secret arguments.
 """
@@ -43,7 +43,7 @@ class PendingRequest(Struct, eq=False):
             The time limit, in seconds.
 
         deadline:
-            The deadline, as a time of `time.monotonic`.
+            The deadline, as a timestamp of `time.monotonic`.
 
         item:
             The compiled prompt or resource, once it has been looked up.
@@ -67,7 +67,7 @@ class PendingRequest(Struct, eq=False):
             timeout error.
 
         slow_call_started:
-            The time of `time.monotonic` at which the author's function was called, if it was slow the last
+            When the author's function was called, as a timestamp of `time.monotonic`, if it was slow the last
             time; None if it was not.
 
         thread:

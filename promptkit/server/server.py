@@ -106,7 +106,7 @@ class Server:
             The served catalog, with everything that was encoded from it.
 
         observe:
-            A callback for each request that is answered before it reaches the server, and for its reply.
+            A callback that gets each request that is answered before it reaches the server, and the reply.
     """
 
     #: Whether requests come from many clients.
@@ -385,7 +385,9 @@ class SharedServer(Server):
 
     def missing_scopes(self, request: Request) -> frozenset[str]:
         """
-        Return all scopes that the requested item requires, if the caller lacks some of them; otherwise none.
+        Return all scopes that the requested item requires, if the caller lacks some of them.
+
+        The result is empty if the caller has all of them, or if the item does not exist.
         """
         snapshot = self.snapshot
         if not snapshot.requirements:

@@ -168,7 +168,7 @@ class Clock:
             Whether the thread is sleeping. Call `wake` after adding work.
 
         next_deadline:
-            The earliest deadline, as a time of `time.monotonic`.
+            The earliest deadline, as a timestamp of `time.monotonic`.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class Clock:
         try:
             while self._check_and_wait():
                 pass
-        except BaseException:  # such as too little memory for a report: the next request starts a new thread
+        except BaseException:  # even the report failed (out of memory): the next request starts a new thread
             self.is_resting, self._thread = True, None
             raise
 

@@ -313,8 +313,8 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"text": "y" * 101}, "'text' is 103 bytes of JSON"),
-            ({"more": ["y" * 60, "z" * 60]}, "'more' is 128 bytes of JSON"),
+            ({"text": "y" * 101}, "'text' is 103 bytes long as JSON"),
+            ({"more": ["y" * 60, "z" * 60]}, "'more' is 128 bytes long as JSON"),
         ],
     )
     def test_long_argument(self, revision, arguments, message):

@@ -118,7 +118,7 @@ class Endpoint:
                 The capabilities of the server.
 
             observe:
-                A callback for each request that the endpoint answers itself, and for its reply.
+                A callback that gets each request that the endpoint answers itself, and the reply.
         """
         self._capabilities, self._observe = capabilities, observe
         self._modern_session = self._create_session()  # messages of the modern era do not change its state

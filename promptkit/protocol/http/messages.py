@@ -97,9 +97,7 @@ def read_head(method: str, path: str, fields: Collection[tuple[bytes, bytes]]) -
 
 
 def _merge_fields(fields: Iterable[tuple[bytes, bytes]]) -> tuple[dict[bytes, bytes], set[bytes]]:
-    """
-    Merge repeated list fields. For other repeated fields, use the first value, and return the field's name.
-    """
+    """Merge repeated list fields. For other repeated fields, use the first value, and return their names."""
     merged: dict[bytes, bytes] = {}
     repeated: set[bytes] = set()
     for name, value in fields:
