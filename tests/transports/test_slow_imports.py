@@ -99,7 +99,7 @@ def test_no_errors_are_sent_after_the_end_of_input(serve_hanging):
 
     assert [json.loads(reply)["id"] for reply in stdout.splitlines()] == [0]
     reason = "the input ended while recipes were being imported: hang.py is at line 4"
-    assert stderr.decode() == f"promptkit: {reason}; to wait longer for recipes, raise --grace\n"
+    assert stderr.decode() == f"promptkit: {reason}; to wait longer, raise --grace\n"
     assert process.returncode == 0
 
 

@@ -183,7 +183,7 @@ class TestDisconnecting:
 
                 def call_late(pending, *args):
                     deadline = time.monotonic() + 10
-                    while is_aside and not dispatcher._aside and time.monotonic() < deadline:
+                    while is_aside and not dispatcher._alongside and time.monotonic() < deadline:
                         time.sleep(0.001)
                     loop.call_soon_threadsafe(callers[0].task.cancel)
                     while not pending.is_answered and time.monotonic() < deadline:
