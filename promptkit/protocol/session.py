@@ -433,7 +433,7 @@ def read_envelope(meta: wire.Meta) -> tuple[Revision, wire.ClientInfo | None, di
     if version is UNSET or capabilities is UNSET:
         required = ((wire.PROTOCOL_VERSION, version), (wire.CLIENT_CAPABILITIES, capabilities))
         missing = [key for key, value in required if value is UNSET]
-        msg = f"params._meta has no {' and '.join(map(repr, missing))}, which every request must have"
+        msg = f"every request must have {' and '.join(map(repr, missing))} in params._meta"
         raise InvalidParams(msg, {"missing": missing})
     if not isinstance(version, str):
         raise _invalid_member(wire.PROTOCOL_VERSION)

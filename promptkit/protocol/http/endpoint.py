@@ -255,7 +255,7 @@ def _check_repeated(head: Head, message: Message) -> HttpResponse | None:
     """Return the error response if a header that selects the session is repeated."""
     for name in (_VERSION, SESSION_ID):
         if name in head.repeated and not decode_meta(message.params).names_revision:
-            msg = f"{name.decode()} was sent more than once"
+            msg = f"the header {name.decode()} was sent more than once"
             return reject(400, InvalidRequest(msg), message.id)
     return None
 
@@ -308,14 +308,14 @@ def _find_mismatch(head: Head, key: bytes, value: str) -> HeaderMismatch | None:
     """Return the error if a header field does not have this value, or None."""
     sent, name = head.get(key), key.decode().title()
     if key in head.repeated:
-        return HeaderMismatch(f"{name} was sent more than once")
+        return HeaderMismatch(f"the header {name} was sent more than once")
     if sent is None:
-        return HeaderMismatch(f"{name} is missing: every request of this revision must have it")
+        return HeaderMismatch(f"the header {name} is missing: every request under this revision must have it")
     text = _decode_value(sent) if key == b"mcp-name" else _decode_printable(sent)
     if text == value:
         return None
     hint = "send printable ASCII, or Base64 as =?base64?...?="
-    return HeaderMismatch(f"{name} does not match the body, which has {shortened(value)!r}: {hint}")
+    return HeaderMismatch(f"the header {name} does not match {shortened(value)!r} in the body: {hint}")
 
 
 @lru_cache(maxsize=64)
