@@ -1,8 +1,8 @@
 """
 Prompts as typed Python functions, compiled and served to every MCP client.
 
-Public names are imported on first use, so that importing this package is cheap. pytest imports it in every
-project, for the plugin.
+Public names are imported on first use, so that importing this package is cheap: because of the pytest plugin,
+every test run in an environment with promptkit imports it.
 """
 
 from importlib import import_module
@@ -60,7 +60,7 @@ __all__ = [
     "user",
 ]
 
-#: Modules of the package and the public names that they define.
+#: The public names that each module of the package defines.
 _MODULES: Final = {
     "declarations.prompts": ("AnsweredPrompt", "Prompt", "prompt"),
     "declarations.resources": ("Resource", "resource"),

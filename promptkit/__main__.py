@@ -1,4 +1,4 @@
-"""Runs the console script, for ``python -m promptkit``."""
+"""The entry point of ``python -m promptkit``, which does the same as the command ``promptkit``."""
 
 import sys
 

@@ -1,7 +1,8 @@
 """
-Prompts over HTTP, as an ASGI application for uvicorn, granian or hypercorn, or mounted in another one.
+An ASGI application that serves prompts over HTTP.
 
-See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http.
+It runs on uvicorn, granian or hypercorn, and can be mounted in another ASGI application. See
+https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http.
 """
 
 import os
@@ -57,26 +58,26 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
     """
     Return an ASGI application that serves recipes at ``/mcp``.
 
-    The recipes are loaded by this call. Threads start with the first request, so that a server can fork in
-    between. The application does not need lifespan events. Mounted in another application, it answers at the
-    path of the mount as well as at ``/mcp`` below that path. Prompts have a workspace only if the variable
-    PROMPTKIT_WORKSPACE names one.
+    This call loads the recipes. Threads start only with the first request, so the ASGI server can fork before
+    then. The application does not need lifespan events. When it is mounted in another application, it answers
+    at the path of the mount as well as at ``/mcp`` below that path. Prompts have a workspace only if the
+    environment variable PROMPTKIT_WORKSPACE names one.
 
-    On shutdown, a server waits for its open streams, and clients can keep an event stream open indefinitely.
-    To limit that wait, pass ``--timeout-graceful-shutdown SECONDS`` to uvicorn.
+    On shutdown, an ASGI server waits until all streams are closed, but clients can keep an event stream open
+    indefinitely. To limit that wait, pass ``--timeout-graceful-shutdown SECONDS`` to uvicorn.
 
     Args:
         target:
-            A folder of recipes, a file, a module, or ``module:object``; or several of these, each with or
-            without ``PREFIX=``.
+            A folder of recipes, a file, a module, or ``module:object``; or several of these. Each can start
+            with ``PREFIX=``.
 
         name:
-            The server's name, which clients show; by default, the one in ``[project]`` or
-            ``[tool.promptkit.server]`` in the pyproject.toml of the target's project. It is also part of the
-            sealed tokens, so all replicas need the same name.
+            The server's name, which clients show. Defaults to the name in ``[tool.promptkit.server]`` or
+            ``[project]`` in the pyproject.toml of the target's project. Sealed tokens are valid only for
+            servers with the same name, so all replicas need the same name.
 
         version:
-            The version of the recipes; by default, the version of the project, or of the installed
+            The version of the recipes. Defaults to the version of the project, or of the installed
             distribution.
 
         title:
@@ -87,50 +88,50 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
             The URL of a website about the prompts.
 
         icons:
-            The server's icons: `Icon` values, or URIs.
+            The server's icons, as `Icon` values or URIs.
 
         instructions:
-            Instructions for the model that uses the server, or the path of a text file that contains them.
+            Instructions for the model that uses the server, or the `Path` of a text file that contains them.
 
         hosts:
-            Host names under which clients reach the server, such as ``prompts.example``, with or without a
-            port. The names of this machine are always allowed; ``*`` allows every name.
+            Host names at which clients reach the server, such as ``prompts.example``, with or without a
+            port. Loopback names such as ``localhost`` are always allowed; ``*`` allows every name.
 
         origins:
-            Origins of web pages that can send requests, such as ``https://chat.example``.
+            Origins of web pages that are allowed to send requests, such as ``https://chat.example``.
 
         keys:
-            Keys of at least 32 bytes. The first key seals tokens, and every key opens them. Defaults to the
-            variable PROMPTKIT_STATE_KEYS. If that is not set, servers of the same target share a key per user
-            and machine.
+            Keys of at least 32 bytes. The first key seals tokens, and each key can open the tokens that it
+            has sealed. Defaults to the keys in the environment variable PROMPTKIT_STATE_KEYS. If it is not
+            set, servers that the same user runs for the same target on the same machine share a key.
 
         public_url:
-            The URL that clients use. Its host and its origin are allowed, and it is the audience of the
-            issuer's tokens.
+            The URL at which clients reach the server. Its host and its origin are allowed, and it is the
+            audience of the issuer's tokens.
 
         issuer:
             The URL of the token issuer. Each request then needs a token, and the server tells clients where
             to get it. Without a *verifier*, tokens are JSON Web Tokens for the public URL. Verifying them
-            needs the extra ``auth``.
+            requires the extra ``auth``.
 
         token_file:
-            A token file, used instead of an issuer, in the format of ``promptkit serve --token-file``.
+            A token file to use instead of an issuer, in the format of ``promptkit serve --token-file``.
 
         verifier:
             A verifier for any other kind of token.
 
         required_scopes:
-            Scopes that each token must have.
+            Scopes that every token must have.
 
         scopes:
-            Scopes that a server without tokens grants to every caller, for prompts and resources that need
+            Scopes that a server without tokens grants to every caller, for prompts and resources that require
             scopes.
 
         watch:
             Whether to reload changed recipes without a restart.
 
         page_size:
-            Number of prompts or resources per page of a list.
+            The number of prompts or resources per page of a list.
 
         tools:
             Whether to offer each prompt as a tool as well. ``"search"`` offers two tools instead: one finds
@@ -141,13 +142,13 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
             them.
 
         body_limit:
-            Maximum size of a request's body, in bytes.
+            The maximum size of a request's body, in bytes.
 
         limits:
             Further limits on what a client can request.
 
         otel:
-            Whether to report each request to OpenTelemetry. This needs the extra ``otel``.
+            Whether to report each request to OpenTelemetry. This requires the extra ``otel``.
 
     Raises:
         LoadError: If the target does not exist.

@@ -1,4 +1,4 @@
-"""Control of glibc's allocator, which keeps freed memory in an arena per thread."""
+"""Control over glibc's memory allocator, which keeps freed memory in a separate arena for each thread."""
 
 import sys
 from contextlib import suppress
@@ -10,7 +10,7 @@ _M_ARENA_MAX: Final = -8
 
 def share_one_arena() -> None:
     """
-    Let all threads allocate from one arena, because fragmented arenas would outlive their threads.
+    Make all threads allocate from one arena, because separate, fragmented arenas outlive their threads.
 
     The GIL lets only one thread run at a time, so threads do not contend for the arena.
     """
@@ -18,16 +18,16 @@ def share_one_arena() -> None:
 
 
 def return_free_memory() -> None:
-    """Return freed memory from glibc to the system."""
+    """Make glibc return freed memory to the operating system."""
     _call("malloc_trim", 0)
 
 
 def _call(function: str, *arguments: Any) -> None:
-    """Call a glibc function; do nothing with other C libraries."""
+    """Call a glibc function. Do nothing if the process uses another C library."""
     if sys.platform == "linux":
         # Import late, because importing ctypes opens a file, which could take the number of a closed standard
         # descriptor before `serve` has checked the descriptors.
         from ctypes import CDLL
 
-        with suppress(OSError, AttributeError):  # no more files can be opened, or another C library
+        with suppress(OSError, AttributeError):  # too many files are open, or it is another C library
             getattr(CDLL(None), function)(*arguments)

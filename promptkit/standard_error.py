@@ -2,7 +2,7 @@
 Standard error: promptkit's own messages, and everything that Python code prints while serving.
 
 A client may read standard error slowly, or not at all. `redirect` therefore replaces the streams in ``sys``
-with streams that put whole lines into a bounded queue, which one thread writes.
+with streams that put whole lines into a bounded queue. A single thread writes the queued lines.
 """
 
 import _thread
@@ -17,13 +17,14 @@ from io import FileIO, TextIOWrapper
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TextIO
 
-#: Sizes in bytes: the maximum for the queue, the overhead per queued item, and the maximum for an unfinished
-#: line.
+#: Sizes in bytes: the maximum size of the queue, the overhead counted for each queued item, and the maximum
+#: length of an unfinished line.
 _CAPACITY: Final = 1024 * 1024
 _OVERHEAD: Final = 128
-_LONGEST: Final = 65536
+_MAX_LINE: Final = 65536
 
-#: Maximum waits in seconds: for the end of a line, for space in the queue and at exit; and during a flush.
+#: The longest waits, in seconds: `_WAIT_S` for the end of a line, for space in the queue, and at exit;
+#: `_FLUSH_S` during a flush.
 _WAIT_S: Final = 1.0
 _FLUSH_S: Final = 0.25
 
@@ -37,7 +38,7 @@ class BackgroundWriter:
     A bounded queue of whole lines, and the thread that writes them.
 
     Every method can be called on any thread, in a signal handler, and in a finalizer that interrupts another
-    call.
+    method of the writer.
 
     Args:
         descriptor:
@@ -45,32 +46,32 @@ class BackgroundWriter:
 
     Attributes:
         redact:
-            Removes secrets from text; None if there are no secrets.
+            A function that removes secrets from text; None if there are no secrets.
 
-        stamps:
-            Whether each line begins with the time.
+        has_timestamps:
+            Whether each line begins with a timestamp.
     """
 
     def __init__(self, descriptor: int = 2) -> None:
         self.redact: Callable[[str], str] | None = None
-        self.stamps = False
+        self.has_timestamps = False
         self._descriptor = descriptor
         self.reset()
 
     def reset(self) -> None:
         """
-        Start with an empty queue and no thread. Called initially, in a forked child, and after a failure.
+        Start with an empty queue and no thread. Called on creation, in a forked child, and after a failure.
         """
-        self._queue: SimpleQueue[bytes] = SimpleQueue()  # reentrant, like all state below
+        self._queue: SimpleQueue[bytes] = SimpleQueue()  # reentrant, like everything below
         self._lock = threading.RLock()
-        self._lines: dict[int, tuple[bytes, float]] = {}  # unfinished lines and their start, by thread
+        self._lines: dict[int, tuple[bytes, float]] = {}  # each thread's unfinished line, and its start time
         self._size = self._dropped = 0
         self._has_thread = False
-        self._is_stalled = False  # a wait has timed out since the last write
+        self._is_stalled = False  # whether a wait has timed out since the last write
 
     def write(self, data: bytes) -> None:
         """
-        Add *data* to the line of this thread, and queue the line once it is complete.
+        Add *data* to the current thread's line, and queue the line once it is complete.
 
         Args:
             data:
@@ -80,9 +81,9 @@ class BackgroundWriter:
         with self._lock:
             before, since = self._lines.pop(thread, (b"", time.monotonic()))
             data = before + data
-            # A progress bar ends with a carriage return. Do not split data, because a secret can have several
+            # A progress bar ends with a carriage return. Do not split data, because a secret can span several
             # lines.
-            if not data.endswith((b"\n", b"\r")) and len(data) <= _LONGEST:
+            if not data.endswith((b"\n", b"\r")) and len(data) <= _MAX_LINE:
                 self._lines[thread] = data, since
                 data = b""
         if data:
@@ -91,23 +92,23 @@ class BackgroundWriter:
 
     def flush(self) -> None:
         """
-        Wait briefly until the queue is written.
+        Wait briefly for everything in the queue to be written.
 
-        Queue the unfinished line of this thread first, unless secrets must be redacted, because the line
-        could end inside a secret.
+        The current thread's unfinished line is queued first, unless secrets must be redacted: the line could
+        end in the middle of a secret.
         """
         if self.redact is None:
             self._put_line(threading.get_ident())
         self._wait_unless_stalled(0, _FLUSH_S)
 
     def finish(self, seconds: float) -> None:
-        """Wait until everything is written, for at most *seconds*."""
+        """Wait at most *seconds* until everything is written."""
         for thread in list(self._lines):
             self._put_line(thread)
         self._wait(0, seconds)
 
     def _put_line(self, thread: int) -> None:
-        """Queue the unfinished line of a thread."""
+        """Queue a thread's unfinished line."""
         with self._lock:  # so that the line's thread cannot extend it
             self._put(self._lines.pop(thread, (b"", 0.0))[0])
 
@@ -115,9 +116,9 @@ class BackgroundWriter:
         """Redact and queue *data*, or drop it if the queue is full."""
         if data and self.redact is not None:
             data = self.redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-        if data and self.stamps:
+        if data and self.has_timestamps:
             data = _add_timestamps(data)
-        length, size = len(data), len(data) + _OVERHEAD  # a call within `+=` could be interrupted
+        length, size = len(data), len(data) + _OVERHEAD  # computed first: a call in `+=` could be interrupted
         with self._lock:
             if self._size and self._size + length > _CAPACITY:  # an empty queue accepts any line
                 self._dropped += length
@@ -125,7 +126,7 @@ class BackgroundWriter:
                 self._size += size
                 self._queue.put(data)
             if not self._has_thread:
-                with suppress(RuntimeError):  # the next write tries again
+                with suppress(RuntimeError):  # no thread can be started; the next write tries again
                     _thread.start_new_thread(self._run, ())  # `Thread.start` is not reentrant
                     self._has_thread = True
 
@@ -142,18 +143,18 @@ class BackgroundWriter:
         return not is_full
 
     def _has_more(self, size: int) -> bool:
-        with self._lock:  # the note about dropped bytes is queued with it
+        with self._lock:  # so that any note about dropped bytes has been queued as well
             return self._size > max(size, 0)
 
     def _run(self) -> None:
         try:
             while True:
                 self._write_next()
-        finally:  # the thread has failed, such as out of memory
+        finally:  # the thread has failed, for example because memory ran out
             self.reset()
 
     def _write_next(self) -> None:
-        """Write the next item of the queue, and queue the lines that have been unfinished for a second."""
+        """Write the next item in the queue, and queue the lines that have been unfinished for a second."""
         with suppress(Empty):
             data = self._queue.get(timeout=_WAIT_S if self._lines else None)
             _write(self._descriptor, data)
@@ -169,7 +170,7 @@ class BackgroundWriter:
         """Queue a note about dropped bytes, if there are any and the queue is empty."""
         if self._dropped and not self._size:
             count, self._dropped = self._dropped, 0
-            note = f"\npromptkit: {count:,} bytes of standard error were dropped: the queue was full\n"
+            note = f"\npromptkit: {count:,} bytes of standard error were dropped because the queue was full\n"
             self._put(note.encode())
 
 
@@ -188,12 +189,12 @@ def _write(descriptor: int, data: bytes) -> None:
             data = data[os.write(descriptor, data) :]
         except BlockingIOError:  # another process that shares the pipe has made it non-blocking
             time.sleep(_RETRY_EVERY_S)
-        except OSError:  # closed, without a reader, or the disk is full
+        except OSError:  # it is closed, nothing reads the pipe, or the disk is full
             return
 
 
 class _Stream(FileIO):
-    """The raw stream below a standard stream. It is never closed, because the server needs it."""
+    """The raw stream underneath a standard stream. `close` only flushes it, because the server needs it."""
 
     def write(self, data: Any, /) -> int:
         content = bytes(data)
@@ -213,14 +214,14 @@ _stream: TextIO | None = None
 
 def redirect() -> None:
     """
-    Send all output of Python code to standard error, through a `BackgroundWriter`.
+    Send everything that Python code prints to standard error, through a `BackgroundWriter`.
 
-    C code and child processes write to the descriptors as before.
+    C code and child processes still write to the file descriptors directly.
     """
     global _stream  # noqa: PLW0603 (a process has one standard error)
     sys.stdout = sys.__stdout__ = _create_text_stream(1)  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _create_text_stream(2)  # type: ignore[misc]
-    _stream = _create_text_stream(2)  # private, so that no recipe detaches it
+    _stream = _create_text_stream(2)  # private, so that recipes cannot detach it
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_writer.reset)
     atexit.register(finish)
@@ -248,21 +249,21 @@ def stderr_stream() -> TextIO:
 
 
 def redact_with(redact: Callable[[str], str]) -> None:
-    """Call *redact* to remove secrets from all further output."""
+    """Pass all further output to *redact*, which removes secrets from it."""
     _writer.redact = redact
 
 
-def stamp_lines(*, stamps: bool) -> None:
-    """Set whether all further lines begin with the time."""
-    _writer.stamps = stamps
+def set_timestamps(*, enabled: bool) -> None:
+    """Set whether all further lines begin with a timestamp."""
+    _writer.has_timestamps = enabled
 
 
 def finish(seconds: float = _WAIT_S) -> None:
-    """Wait until everything is written, for at most *seconds*."""
+    """Wait at most *seconds* until everything is written."""
     _writer.finish(seconds)
 
 
 def say(text: str) -> None:
-    """Print *text* to standard error after ``promptkit:``. Never raises."""
-    with suppress(Exception):  # a recipe may have closed or replaced the stream, or its reader is gone
+    """Print *text* to standard error, with the prefix ``promptkit:``. Never raise an exception."""
+    with suppress(Exception):  # a recipe may have closed or replaced the stream, or nothing reads it any more
         stderr_stream().write(f"promptkit: {text}\n")

@@ -23,7 +23,7 @@ LARGE_SIZE = 300_000
 
 OPENING = line(initialize("2025-06-18")) + line(notification("notifications/initialized"))
 
-NOTE = re.compile(r"promptkit: ([\d,]+) bytes of standard error were dropped: the queue was full\n")
+NOTE = re.compile(r"promptkit: ([\d,]+) bytes of standard error were dropped because the queue was full\n")
 
 NOISY = """
 import faulthandler, io, logging, os, sys, threading, traceback, warnings
@@ -442,7 +442,7 @@ class TestBackgroundWriter:
 
     def test_stamps(self, pipe, writer):
         """Each line starts with the time of its end; an empty line stays empty."""
-        writer.stamps = True
+        writer.has_timestamps = True
         before = datetime.now(UTC)
         for piece in (b"one\n\ntwo\n", b"thr", b"ee\n", b"10 %\r"):
             writer.write(piece)

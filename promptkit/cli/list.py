@@ -20,7 +20,7 @@ from promptkit.cli.output import Output, make_console
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.annotations import NO_DEFAULT
 from promptkit.protocol.capabilities import ServerInfo
-from promptkit.protocol.pagination import LISTS, pages_of
+from promptkit.protocol.pagination import LISTS, paginate
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.server.identity import UNKNOWN, find_server_info
 from promptkit.server.lookup import name_of
@@ -77,7 +77,7 @@ def lists_of(catalog: Catalog) -> dict[str, Any]:
     # Tools repeat the prompts, and a list of skills is only sent if there are any.
     hidden = {"tools/list"} if catalog.skills else {"tools/list", "skills/list"}
     methods = [method for method in LISTS if method not in hidden]
-    pages = (pages_of(method, catalog, LOWERING, page_size).page() for method in methods)
+    pages = (paginate(method, catalog, LOWERING, page_size).page() for method in methods)
     lists = {name: items for page in pages for name, items in msgspec.json.decode(page).items()}
     scopes = {name_of(item): sorted(item.scopes) for item in catalog.scoped}
     for item in chain.from_iterable(lists.values()):

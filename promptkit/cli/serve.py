@@ -38,7 +38,7 @@ from promptkit.server import Server
 from promptkit.server.audit import Audit
 from promptkit.server.server import Observer
 from promptkit.server.threads import Watchdog
-from promptkit.standard_error import say, stamp_lines
+from promptkit.standard_error import say, set_timestamps
 from promptkit.transports import stdio
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def run(options: Namespace) -> int:
         pipes = stdio.redirect_stdio(options.grace)
     except OSError as error:
         return fail(f"standard input and output must be open: {error}", Exit.USAGE)
-    stamp_lines(stamps=options.timestamps)
+    set_timestamps(enabled=options.timestamps)
     if os.isatty(pipes.reading):
         example = f"promptkit render {format_render_targets(options.targets, quoted_path)} NAME"
         say(f"waiting for an MCP client on standard input; to see a prompt, run: {example}")
@@ -139,7 +139,7 @@ class StdioSession:
             limits=limits_of(options),
             observers=observers,
             scopes=options.scopes or frozenset(),
-            guard=Watchdog() if options.guard else None,
+            watchdog=Watchdog() if options.guard else None,
             describe_import=partial(import_progress, options.targets),
         )
         self._imported = Event()

@@ -247,7 +247,7 @@ def _listen(options: Namespace) -> list[Listener]:
 def _serve(options: Namespace, listeners: Sequence[Listener], cleanup: ExitStack) -> int:
     """Compile the recipes and serve them. Return only if they cannot be served."""
     standard_error.redirect()  # before recipes are imported, because they can keep the streams
-    standard_error.stamp_lines(stamps=options.timestamps)
+    standard_error.set_timestamps(enabled=options.timestamps)
     share_one_arena()
     with suppress(ModuleNotFoundError):  # asyncio's own loop replaces it
         import_module("uvloop")

@@ -1,1 +1,1 @@
-"""The Model Context Protocol, sans I/O: bytes in, bytes or work out."""
+"""The Model Context Protocol, without I/O: bytes go in; replies, and requests to handle, come out."""

@@ -1,4 +1,4 @@
-"""The server's name, capabilities and methods, and the members that every result has."""
+"""The server's name, capabilities and methods, and the members that all results have."""
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -15,14 +15,14 @@ from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import MethodNotFound, RequestId, encode
 from promptkit.protocol.revisions import Revision
 
-#: How long a client may cache a result that does not change while the server runs, in milliseconds.
+#: How long a client may cache a result that does not change while the server is running, in milliseconds.
 _CACHE_MS: Final = 300_000
 
 #: The extension through which clients read skills: https://modelcontextprotocol.io/extensions/skills.
 SKILLS: Final = "io.modelcontextprotocol/skills"
 
-#: Whether prompts are also offered as tools: True for one tool per prompt, ``"search"`` for two tools, of
-#: which one finds prompts and the other renders them.
+#: Whether prompts are also offered as tools: True for one tool per prompt, ``"search"`` for two tools, one
+#: that finds prompts and one that renders them.
 ToolMode: TypeAlias = bool | Literal["search"]
 
 
@@ -32,25 +32,25 @@ class ServerInfo(Struct, frozen=True):
 
     Args:
         name:
-            Its name.
+            The server's name.
 
         version:
-            The version of its recipes.
+            The version of the recipes.
 
         instructions:
             Instructions for the model that uses the server.
 
         title:
-            Its display name.
+            The server's display name.
 
         description:
             One sentence about what the server offers.
 
         website:
-            The URL of its website.
+            The URL of a website about the server.
 
         icons:
-            Its icons.
+            The server's icons.
     """
 
     name: str
@@ -65,11 +65,11 @@ class ServerInfo(Struct, frozen=True):
         """
         Return the server's identity with only the members that *revision* defines, without the instructions.
         """
-        shown = wire.Implementation(self.name, self.version, self.title if revision.titles else None)
+        identity = wire.Implementation(self.name, self.version, self.title if revision.titles else None)
         if revision.icons:  # the same revision added the other members
-            shown.description, shown.website_url = self.description, self.website
-            shown.icons = wire.icon_entries(self.icons)
-        return shown
+            identity.description, identity.website_url = self.description, self.website
+            identity.icons = wire.icon_entries(self.icons)
+        return identity
 
 
 class Capabilities(Struct, frozen=True):
@@ -80,7 +80,7 @@ class Capabilities(Struct, frozen=True):
 
     Args:
         changes:
-            Whether lists and resources can change while the server runs, and clients are notified.
+            Whether lists and resources can change while the server is running, so that clients are notified.
 
         tools:
             Whether the server offers prompts as tools.
@@ -98,8 +98,8 @@ class Capabilities(Struct, frozen=True):
         """Whether the server offers prompts or skills as tools."""
         return bool(self.tools) or "tools" in self.skills_as
 
-    def tools_of(self, catalog: Catalog) -> Tools:
-        """Return the tools that the server offers for a catalog."""
+    def tools_for(self, catalog: Catalog) -> Tools:
+        """Return the tools through which the server offers the prompts and skills in a catalog."""
         others = skill_tools(catalog) if "tools" in self.skills_as else {}
         return Tools(catalog, prompts=bool(self.tools), search=self.tools == "search", extra_tools=others)
 
@@ -126,22 +126,22 @@ class Method(Struct, frozen=True, dict=True):
             The type of its params.
 
         handshake:
-            Whether the method exists in sessions opened with a handshake.
+            Whether the method exists in sessions that were opened with a handshake.
 
         modern:
             Whether the method exists for requests that name their revision.
 
-        opens:
+        before_handshake:
             Whether clients can call the method before the handshake.
 
         enveloped:
-            Whether a request for the method may name a revision.
+            Whether requests for the method can name a revision.
     """
 
     params: type[wire.Params]
     handshake: bool = True
     modern: bool = True
-    opens: bool = False
+    before_handshake: bool = False
     enveloped: bool = True
 
     @cached_property
@@ -150,13 +150,13 @@ class Method(Struct, frozen=True, dict=True):
         return Decoder(self.params).decode
 
 
-#: The methods. This table alone decides when a method may be called, except that ``tools/call`` exists only
+#: The methods. This table alone decides when a method can be called, except that ``tools/call`` exists only
 #: if prompts or skills are offered as tools.
 #:
 #: Empty lists are served as well, because some clients request every kind of list and abort on an error.
 METHODS: Final[Mapping[str, Method]] = {
-    "initialize": Method(wire.InitializeParams, modern=False, opens=True, enveloped=False),
-    "ping": Method(wire.Params, modern=False, opens=True),
+    "initialize": Method(wire.InitializeParams, modern=False, before_handshake=True, enveloped=False),
+    "ping": Method(wire.Params, modern=False, before_handshake=True),
     "server/discover": Method(wire.Params, handshake=False),
     "prompts/list": Method(wire.PageParams),
     "prompts/get": Method(wire.GetPromptParams),
@@ -185,12 +185,16 @@ class ResultEncoder:
     Encodes results for one revision.
 
     Args:
-        server_info:
-            The name and version to send with every result, if the revision requires them.
+        revision:
+            The revision.
 
-        is_complete:
-            Whether to send the whole identity. It can include icons, which are too large to send with every
-            result.
+        server_info:
+            The server's identity, of which the name and version are sent with every result, if the revision
+            requires them.
+
+        full_identity:
+            Whether to send the whole identity instead. It can include icons, which are too large to send with
+            every result.
 
     Attributes:
         type:
@@ -204,14 +208,15 @@ class ResultEncoder:
     """
 
     def __init__(
-        self, revision: Revision, server_info: ServerInfo | None = None, *, is_complete: bool = False
+        self, revision: Revision, server_info: ServerInfo | None = None, *, full_identity: bool = False
     ) -> None:
         self._stateless = revision.stateless
         self.type = "complete" if self._stateless else None
         self._server: dict[str, Any] = {}
         if self._stateless and server_info is not None:
             short = wire.Implementation(server_info.name, server_info.version)
-            self._server = {wire.SERVER_INFO: server_info.implementation(revision) if is_complete else short}
+            sent = server_info.implementation(revision) if full_identity else short
+            self._server = {wire.SERVER_INFO: sent}
         self.meta = Raw(encode(self._server)) if self._server else None
 
     def encode(self, result: wire.Result) -> bytes:
@@ -241,7 +246,7 @@ class ResultEncoder:
 
     def encode_cacheable(self, result: wire.Result, *, changes: bool) -> bytes:
         """
-        Encode a result that clients may cache, unless it *changes* while the server runs.
+        Encode a result that clients may cache, unless it can change while the server is running (*changes*).
 
         See Also:
             https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching

@@ -1,9 +1,9 @@
 """
 Decoding of lines into messages, and the limits on them.
 
-A line that is too long, too deep, or has too many values is rejected. The params of every other line stay raw
-JSON until they are decoded as the type that the method expects. Long text that the server does not need is
-therefore never decoded.
+A line that is too long, is nested too deeply, or has too many values is rejected. The params of all other
+lines stay raw JSON until they are decoded as the type that the method expects. Long text that the server does
+not need is therefore never decoded.
 """
 
 import re
@@ -41,7 +41,7 @@ from promptkit.types.scalar_parsers import measure_json
 
 T = TypeVar("T")
 
-#: The longest id and the longest method name, in bytes.
+#: The maximum length of an id and of a method name, in bytes.
 _MAX_NAME: Final = 1024
 
 #: Matches the id of a request if only the version and the method come before it.
@@ -55,7 +55,7 @@ _LEADING_ID: Final = (
 _Name = Annotated[str, Meta(max_length=_MAX_NAME // 12 - 1)]
 
 
-class _Common(Struct, gc=False):
+class _CommonMembers(Struct, gc=False):
     """The members of a valid request or notification whose id and method are not very long."""
 
     jsonrpc: Literal["2.0"]
@@ -93,16 +93,16 @@ class Message(Struct, gc=False):
             The result of a response, as raw JSON.
 
         is_response:
-            Whether this is a response. Responses are never answered, even if they are malformed.
+            Whether the message is a response. Responses are never answered, even if they are malformed.
 
         is_notification:
-            Whether this is a notification. Notifications are never answered.
+            Whether the message is a notification. Notifications are never answered.
 
         elements:
-            The elements if the message is an array; None for other JSON.
+            The elements if the message is an array; None if it is not.
 
         error:
-            The error to answer with; None for a valid message.
+            The error to reply with; None for a valid message.
 
         size:
             An upper bound for the size of the decoded message in memory, in bytes.
@@ -131,7 +131,7 @@ class _LongMembers(Struct, rename="camel"):
 _NULL: Final = Raw(b"null")
 _NO_PARAMS: Final = Raw(b"{}")
 
-_decode_common_members: Final = Decoder(_Common).decode
+_decode_common_members: Final = Decoder(_CommonMembers).decode
 _decode_members: Final = Decoder(_Members).decode
 _decode_any: Final = Decoder(Raw).decode
 _decode_id: Final = Decoder(int | str).decode
@@ -140,29 +140,29 @@ _decode_long_members: Final = Decoder(_LongMembers).decode
 
 
 def decode_message(line: bytes, limits: Limits) -> Message:
-    """Decode one message. From a line that exceeds a limit, only the id is decoded, for the reply."""
+    """Decode one message. If a line exceeds a limit, only the id is decoded, for the reply."""
     if isinstance(line, OverlongLine):
-        return Message(leading_id(line), error=_overlong_error(line, limits))
+        return Message(find_leading_id(line), error=_overlong_error(line, limits))
     error = _find_excess(line, limits)
     is_ascii = line.isascii()
     if not is_ascii and not _is_utf8(line):
         error = error or ParseError("the message is not UTF-8")
     message = None if error else _decode_common(line)
     if message is None:
-        message = _decode_line(line.removeprefix(BOM_UTF8), error)  # some clients start their stream with it
+        message = _decode_line(line.removeprefix(BOM_UTF8), error)  # some streams start with this mark
     message.size = len(line) if is_ascii else 4 * len(line)
     return message
 
 
 def _overlong_error(line: OverlongLine, limits: Limits) -> JsonRpcError:
     if isinstance(line, OutOfMemoryLine):
-        return InternalError("the message is rejected: there is not enough memory for it")
-    return InvalidRequest(f"the message is rejected: it is longer than {limits.line:,} bytes")
+        return InternalError("the message was rejected: there is not enough memory for it")
+    return InvalidRequest(f"the message was rejected: it is longer than {limits.line:,} bytes")
 
 
 def _find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
     """Return the error for a message that is nested too deeply or has too many values, or None."""
-    # Cheap upper bounds first: a level takes two brackets, and a value one byte.
+    # Cheap upper bounds first: each level takes two brackets, and each value takes at least one byte.
     size = len(line)
     if size <= 2 * limits.depth and size <= limits.values:
         return None
@@ -172,9 +172,10 @@ def _find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
         return None
     for depth, values in measure_json(line):
         if depth > limits.depth:
-            return ParseError(f"the message is rejected: it is nested more than {limits.depth:,} levels deep")
+            msg = f"the message was rejected: it is nested more than {limits.depth:,} levels deep"
+            return ParseError(msg)
         if values > limits.values:
-            return InvalidRequest(f"the message is rejected: it has more than {limits.values:,} values")
+            return InvalidRequest(f"the message was rejected: it has more than {limits.values:,} values")
     return None
 
 
@@ -189,11 +190,11 @@ def _decode_common(line: bytes) -> Message | None:
 
 
 def _decode_line(line: bytes, error: JsonRpcError | None) -> Message:
-    """Decode any other line. If there is an *error*, only the id is needed."""
+    """Decode a line that `_decode_common` cannot decode. If there is an *error*, only the id is needed."""
     try:
         return _decode_json(line, error)
     except RecursionError:
-        return Message(leading_id(line), error=error or ParseError("the message is nested too deeply"))
+        return Message(find_leading_id(line), error=error or ParseError("the message is nested too deeply"))
     except msgspec.DecodeError:
         pass
     surrogate_error = InvalidRequest("the message contains an unpaired surrogate, which is not a character")
@@ -201,7 +202,7 @@ def _decode_line(line: bytes, error: JsonRpcError | None) -> Message:
         message = _decode_json(_without_surrogates(line), error or surrogate_error)
     except UNREADABLE:
         return Message(
-            leading_id(line) if error else UNSET, error=error or ParseError("the message is not JSON")
+            find_leading_id(line) if error else UNSET, error=error or ParseError("the message is not JSON")
         )
     if message.id is not UNSET and encode(message.id) not in line:  # an escape in the id was replaced
         message.id = UNSET
@@ -218,13 +219,13 @@ def _decode_json(line: bytes, error: JsonRpcError | None) -> Message:
     try:
         members = _decode_members(line)
     except msgspec.ValidationError:
-        _decode_any(line)  # validation stopped early, so the rest may not be JSON
+        _decode_any(line)  # the validation stopped early, so the rest of the line may not be JSON
         return Message(error=error or InvalidRequest("a message must be a JSON object"))
     return _read_members(members, error)
 
 
 def _read_members(members: _Members, error: JsonRpcError | None) -> Message:
-    """Return a message that is invalid, is a response, or has a long id or method."""
+    """Return the message with these members: it is invalid, is a response, or has a long id or method."""
     request_id = _parse_short(members.id, _decode_id)
     if members.method is UNSET and not (members.result is UNSET and members.error is UNSET):
         return Message(request_id, result=UNSET if error else members.result, is_response=True)
@@ -254,29 +255,29 @@ def _parse_short(raw: Raw | UnsetType, decode: Callable[[Raw], T]) -> T | UnsetT
 def _method_error(raw: Raw | UnsetType) -> JsonRpcError:
     """Return the error for a method that is missing, not a string, or too long."""
     if raw is not UNSET and bytes(memoryview(raw)[:1]) == b'"':
-        return MethodNotFound(f"method not found: a name has at most {_MAX_NAME:,} bytes")
-    return InvalidRequest("a request must have a method, which is a string")
+        return MethodNotFound(f"method not found: a method's name can have at most {_MAX_NAME:,} bytes")
+    return InvalidRequest('a request must have a "method" that is a string')
 
 
 def _is_utf8(line: bytes) -> bool:
     """Return whether a line is UTF-8. The JSON decoder does not check text that it skips."""
     decode = getincrementaldecoder("utf-8")().decode
     try:
-        for start in range(0, len(line), LARGE_MESSAGE):  # decoded whole, it may take four times its size
+        for start in range(0, len(line), LARGE_MESSAGE):  # the whole text could take four times its size
             decode(line[start : start + LARGE_MESSAGE])
-        decode(b"", True)  # noqa: FBT003 (it is not a keyword)
+        decode(b"", True)  # noqa: FBT003 (it cannot be passed by keyword)
     except UnicodeDecodeError:
         return False
     return True
 
 
 def _without_surrogates(line: bytes) -> bytes:
-    """Replace the escapes of surrogates, because the decoder rejects a surrogate without its pair."""
+    """Replace escaped surrogates, because the decoder rejects unpaired surrogates."""
     line = line.replace(b"\\\\", b'\\"')  # otherwise text after an escaped backslash would look escaped
     return line.replace(b"\\ud", b"\\ue").replace(b"\\uD", b"\\uE")
 
 
-def leading_id(line: bytes) -> RequestId | UnsetType:
+def find_leading_id(line: bytes) -> RequestId | UnsetType:
     """Return the id of a request from the beginning of its line, without decoding the line."""
     match = re.match(_LEADING_ID, line[:PREFIX_BYTES])
     return _parse_short(Raw(match[1]), _decode_id) if match else UNSET
@@ -284,7 +285,7 @@ def leading_id(line: bytes) -> RequestId | UnsetType:
 
 def check_params(name: str, params_type: type[wire.Params], params: Raw, limits: Limits) -> None:
     """
-    Raise InvalidParams if the params of a request are too long, or if their arguments exceed a limit.
+    Raise InvalidParams if the params of a request are too long, or if the arguments in them exceed a limit.
 
     Call this before decoding the params.
     """
@@ -297,16 +298,17 @@ def check_params(name: str, params_type: type[wire.Params], params: Raw, limits:
             size -= len(members.input_responses) + len(members.request_state)
             size -= sum(map(len, arguments.values()))
     if size > MAX_PARAMS:
-        msg = f"the params of {name} have {size:,} bytes without arguments: the limit is {MAX_PARAMS:,}"
+        msg = f"the params of {name} without arguments are {size:,} bytes long: the limit is {MAX_PARAMS:,}"
         raise InvalidParams(msg)
 
 
 def check_arguments(arguments: Mapping[str, Raw], limits: Limits) -> None:
     """Raise InvalidParams if there are too many arguments, or if one is too long."""
     if len(arguments) > limits.arguments:
-        msg = f"there are {len(arguments):,} arguments: the limit is {limits.arguments:,}"
+        msg = f"the request has {len(arguments):,} arguments: the limit is {limits.arguments:,}"
         raise InvalidParams(msg)
     for name, value in arguments.items():
         if len(value) > limits.argument:
-            msg = f"{shortened(name)!r} has {len(value):,} bytes of JSON: the limit is {limits.argument:,}"
+            size = f"{len(value):,} bytes long as JSON"
+            msg = f"{shortened(name)!r} is {size}: the limit is {limits.argument:,}"
             raise InvalidParams(msg)

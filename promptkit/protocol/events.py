@@ -35,7 +35,7 @@ class Channel(Protocol):
     @property
     def subject(self) -> str:
         """
-        The key by which requests are counted. Requests that are known to be from the same client share a key.
+        The key under which requests are counted. It is the same for all requests known to be from one client.
         """
 
     @property
@@ -47,10 +47,10 @@ class Channel(Protocol):
         """Whether lines can be sent before the reply."""
 
     def add(self, reply: Reply) -> bytes:
-        """Add a reply, whose line may be empty. Return the bytes that the caller must send."""
+        """Take a reply, whose line may be empty. Return the bytes that the caller must send, if any."""
 
     def sender(self, send: Send) -> Send:
-        """Return a function that sends lines before the reply, such as *send*."""
+        """Return a function that sends lines before the reply. It may use *send*."""
 
 
 class Batch:
@@ -59,7 +59,7 @@ class Batch:
 
     Args:
         limit:
-            The limit on the total size of the results, in bytes.
+            The limit on the total size of the replies, in bytes.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-03-26/basic#batching
@@ -84,7 +84,7 @@ class Batch:
         return [Reply(line) for line in lines if line] + others
 
     def fit(self, request_id: RequestId, reply: Reply) -> Reply:
-        """Return *reply*, or an error if all replies together would be too long."""
+        """Return *reply*, or an error if the total size of the replies would exceed the limit."""
         with self._lock:
             if self._size + len(reply.line) <= self._limit:
                 self._size += len(reply.line)
@@ -93,7 +93,7 @@ class Batch:
         return encode_error(request_id, InternalError(msg))
 
     def add(self, line: bytes) -> bytes:
-        """Collect a line, which may be empty. After the last one, return the joined line."""
+        """Collect a line, which may be empty. Return the joined line if this was the last one."""
         with self._lock:
             self._awaited -= 1
             if line:
@@ -104,7 +104,7 @@ class Batch:
 
 
 class Request(Struct, gc=False):
-    """A request to the server; the server sends what `answer` returns."""
+    """A request to the server, which sends the bytes that `answer` returns."""
 
     id: RequestId
     method: str
@@ -118,18 +118,18 @@ class Request(Struct, gc=False):
     large: bool = False  # the arguments may contain many values
     error_id: str | None = None  # identifies the error on standard error and in the reply
 
-    def when_answered(self, call: Callable[[Reply], object]) -> None:
-        """Call *call* with the reply just before it is sent."""
-        self.callbacks.append(call)
+    def when_answered(self, callback: Callable[[Reply], object]) -> None:
+        """Call *callback* with the reply, just before the reply is sent."""
+        self.callbacks.append(callback)
 
     def answer(self, reply: Reply) -> bytes:
         """Return the bytes to send for *reply*; ``b""`` if a batch or a channel takes the reply."""
         if self.batch is not None:
             reply = self.batch.fit(self.id, reply)
-        while self.callbacks:  # they may refer to the request
-            call = self.callbacks.pop(0)
+        while self.callbacks:  # they may reference the request
+            callback = self.callbacks.pop(0)
             try:
-                call(reply)
+                callback(reply)
             except Exception as error:  # noqa: BLE001 (the client is answered anyway)
                 say(f"a reply could not be recorded: {error!r}")
         if self.batch is not None:
@@ -161,16 +161,16 @@ class Request(Struct, gc=False):
 
     @property
     def subject(self) -> str:
-        """The key by which requests are counted; ``""`` if there is only one client."""
+        """The key under which requests are counted; ``""`` if there is only one client."""
         return "" if self.channel is None else self.channel.subject
 
     def discard(self, reply: Reply = CANCELLED) -> None:
-        """Close the request without sending *reply*, and report *reply* to the observers of the request."""
+        """Close the request without sending *reply*, but report *reply* to the request's observers."""
         self.channel = self.batch = None
         self.answer(reply)
 
     def sender(self, send: Send) -> Send:
-        """Return a function that sends lines before the reply: *send*, unless the request has a channel."""
+        """Return a function that sends lines before the reply. It is *send* if the request has no channel."""
         return send if self.channel is None else self.channel.sender(send)
 
 
@@ -186,7 +186,7 @@ class MemoryBudget:
         """
         Reserve *size* bytes, and return whether they were available.
 
-        If the request already holds *own* bytes and no other request holds memory, this always succeeds.
+        If *own* bytes are reserved for the same request, and none for other requests, this always succeeds.
         """
         with self._lock:
             if self._taken > own and self._taken + size > self._limit:
@@ -207,7 +207,7 @@ class Cancelled(Struct):
 
 
 class ClientResponse(Struct, tag=True):
-    """The client's response to a request of the server."""
+    """The client's response to a request from the server."""
 
     request_id: RequestId
     result: Any  # None if the client responded with an error

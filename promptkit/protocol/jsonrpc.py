@@ -69,7 +69,7 @@ class InvalidParams(JsonRpcError):
 
 
 class ResourceNotFound(JsonRpcError):
-    """No resource has this URI. Only revisions with a handshake have this code."""
+    """There is no resource with this URI. Only revisions with a handshake have this code."""
 
     code = -32002
 
@@ -115,10 +115,10 @@ _CODES: Final[dict[type[PromptkitError], int]] = {
 #: The exceptions that have a code, for an ``except`` clause.
 CLIENT_ERRORS: Final[tuple[type[PromptkitError], ...]] = (JsonRpcError, *_CODES)
 
-#: The exceptions that decoding raises for bytes that are not JSON, have the wrong type, or nest too deeply.
+#: The exceptions that the decoder raises if bytes are not JSON, have the wrong type or are nested too deeply.
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
-#: The longest error message, in characters. Messages quote clients' input, which may be long.
+#: The maximum length of an error message, in characters. Messages quote clients' input, which can be long.
 _MAX_MESSAGE: Final = 500
 
 
@@ -128,14 +128,14 @@ class Reply(Struct, gc=False, frozen=True):
 
     Args:
         line:
-            The encoded line, or several lines of notifications; ``b""`` if nothing is sent.
+            The encoded line, or several lines of notifications; ``b""`` if nothing must be sent.
 
         outcome:
             ``ok``, ``error``, ``failed`` for a failed tool call, ``asked`` if the client is asked for input,
             ``cancelled`` or ``unanswered``.
 
         code:
-            The code of an error.
+            The code, if the reply is an error.
     """
 
     line: bytes
@@ -153,7 +153,7 @@ class _Error(Struct, omit_defaults=True):
     data: Any = UNSET
 
 
-class _Failure(Struct):
+class _ErrorResponse(Struct):
     jsonrpc: str
     id: RequestId | UnsetType
     error: _Error
@@ -190,28 +190,31 @@ def encode_error(request_id: RequestId | UnsetType, error: PromptkitError) -> Re
     """
     codes = (code for kind, code in _CODES.items() if isinstance(error, kind))
     code = error.code if isinstance(error, JsonRpcError) else next(codes)
-    line = encode(_Failure("2.0", request_id, _Error(code, format_message(error), _data(error)))) + b"\n"
+    line = (
+        encode(_ErrorResponse("2.0", request_id, _Error(code, format_message(error), _error_data(error))))
+        + b"\n"
+    )
     return Reply(line, "error", code)
 
 
 def format_message(error: PromptkitError) -> str:
-    """Return an error's message: unchanged for an author's `PromptError`, otherwise as one shortened line."""
+    """Return an error's message: unchanged for an author's `PromptError`, otherwise shortened to one line."""
     message = str(error)
     if not isinstance(error, PromptError):
-        message = cut(message, 2 * _MAX_MESSAGE)  # before the next line copies it
-        message = cut(" ".join(message.splitlines()))
+        message = shorten_middle(message, 2 * _MAX_MESSAGE)  # before the next line copies the message
+        message = shorten_middle(" ".join(message.splitlines()))
     return message.encode(errors="backslashreplace").decode()  # an author's text may contain lone surrogates
 
 
-def cut(text: str, limit: int = _MAX_MESSAGE) -> str:
-    """Return *text*, without its middle if it is longer than *limit*."""
+def shorten_middle(text: str, limit: int = _MAX_MESSAGE) -> str:
+    """Return *text*, with ``...`` instead of its middle if it is longer than *limit*."""
     if len(text) <= limit:
         return text
     half = limit // 2
     return f"{text[: half - 3]}...{text[-half:]}"
 
 
-def _data(error: PromptkitError) -> Any:
+def _error_data(error: PromptkitError) -> Any:
     if isinstance(error, UnknownPromptError):
         return error.as_data()
     if isinstance(error, ArgumentsError):

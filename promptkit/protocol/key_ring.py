@@ -2,8 +2,8 @@
 The key ring: seals tokens that clients store and send back, and opens them again.
 
 The bearer of a token can read its payload, but only a server with the keys can create or change a token. The
-``requestState`` of a request is such a token, and so is the id of a session: without a session store, every
-worker and replica with the same keys can open it.
+``requestState`` of a request is such a token, and so is the id of a session: every worker and replica with
+the same keys can open it, so no session store is needed.
 
 See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management.
 """
@@ -27,7 +27,7 @@ from promptkit.protocol.revisions import REVISIONS, Revision
 #: Keys, or a function that returns the current keys.
 Keys: TypeAlias = Iterable[bytes] | Callable[[], tuple[bytes, ...]]
 
-#: The minimum length of a key: the length of the HMAC's output.
+#: The minimum length of a key, in bytes: the length of the HMAC's output.
 MIN_KEY_BYTES: Final = 32
 
 #: The version of the token format, in each token and in the key derivation.
@@ -46,7 +46,7 @@ _encode: Final = msgspec.json.encode
 
 
 class InvalidTokenError(ValueError):
-    """No key of the ring has sealed this text for this use."""
+    """No key of the ring has sealed the text for this purpose and context."""
 
 
 class TokenExpiredError(InvalidTokenError):
@@ -55,26 +55,26 @@ class TokenExpiredError(InvalidTokenError):
 
 class KeyRing:
     """
-    A list of keys. The first one seals tokens, and each opens the tokens that it has sealed.
+    A list of keys. The first key seals tokens, and each key can open the tokens that it has sealed.
 
     To replace a key while tokens are in use, add the new key after the old one on every server, then move it
     to the front, and remove the old key once its last token has expired.
 
     Args:
         keys:
-            The secrets, of 32 bytes or more, or a function that returns them, which is called whenever keys
-            are used. Without keys, the ring uses *own*.
+            The secrets, of 32 bytes or more, or a function that returns them. The function is called whenever
+            keys are used. Without keys, the ring uses *own*.
 
         audience:
             The server's name. Servers with other names reject the tokens, even with the same keys.
 
         own:
-            The key to use without *keys*. By default, it is random, so that only this object and its copies
-            in forked processes can open its tokens.
+            The key to use if no *keys* are given. By default, it is random, so that only this object and its
+            copies in forked processes can open its tokens.
 
     Attributes:
         is_shared:
-            Whether *keys* were given, which other servers may share.
+            Whether *keys* were given, so that other servers may have the same keys.
 
     Raises:
         ValueError: If a key is too short.
@@ -84,7 +84,7 @@ class KeyRing:
         initial_keys = tuple(dict.fromkeys(keys() if callable(keys) else keys))
         shortest = min(map(len, initial_keys), default=MIN_KEY_BYTES)
         if shortest < MIN_KEY_BYTES:
-            msg = f"a key of {shortest} bytes can be guessed: use 32, as in secrets.token_bytes(32)"
+            msg = f"a key of {shortest} bytes can be guessed: use 32 bytes, as in secrets.token_bytes(32)"
             raise ValueError(msg)
         self.audience = audience
         self.is_shared = bool(initial_keys)
@@ -108,14 +108,14 @@ class KeyRing:
                 The expiry, in seconds since 1970: a whole number that is not negative.
 
             payload:
-                The contents, which the bearer can read.
+                The content of the token, which the bearer can read.
 
             bound:
                 The context of the token. The token does not contain these bytes, but can only be opened with
                 them.
         """
         secret = self.secrets[0]
-        key_id = _derive(secret, [_VERSION, "key id"])[:4].hex()  # it reveals nothing about the key
+        key_id = _derive(secret, [_VERSION, "key id"])[:4].hex()  # does not reveal anything about the key
         head = f"{_VERSION}.{key_id}.{expires}" + (f".{_base64url(payload)}" if payload else "")
         return f"{head}.{self._mac(secret, purpose, head, bound)}"
 
@@ -137,7 +137,7 @@ class KeyRing:
                 The context that was passed to `seal`.
 
         Raises:
-            InvalidTokenError: If no key of this ring has sealed the text for this use and context.
+            InvalidTokenError: If no key of this ring has sealed the text for this purpose and context.
 
             TokenExpiredError: If the token has expired.
         """
@@ -155,14 +155,14 @@ class KeyRing:
         return urlsafe_b64decode((payload or "") + "=="), int(expires)  # excess padding is ignored
 
     def digest(self, purpose: str, data: bytes) -> str:
-        """Return a digest of *data*. Without the ring's first key, guesses at *data* cannot be tested."""
+        """Return a digest of *data*. Guesses at *data* can only be tested with the ring's first key."""
         return self._mac(self.secrets[0], purpose, "", data)
 
     def _mac(self, secret: bytes, purpose: str, head: str, bound: bytes) -> str:
         import hmac  # not needed before the first token
 
         derived = _derive(secret, [_VERSION, "token", purpose, self.audience])
-        # A head contains no zero byte, so its end is unambiguous.
+        # A head never contains a zero byte, so its end is unambiguous.
         return _base64url(hmac.digest(derived, b"%b\0%b" % (head.encode(), bound), "sha256"))
 
 
@@ -187,12 +187,12 @@ _encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 
 class RequestStateSigner:
     """
-    A signer and verifier of the ``requestState`` of requests.
+    Signs and verifies the ``requestState`` of requests.
 
     Args:
         ring:
-            The keys that sign the tokens. The default has one random key, so that only this object accepts
-            its tokens.
+            The keys that sign the tokens. The default ring has one random key, so that only this object
+            accepts its tokens.
 
         lifetime:
             How long a token is valid, in seconds.
@@ -213,16 +213,16 @@ class RequestStateSigner:
 
     def sign(self, method: str, params: Any) -> str:
         """
-        Return the token for one request, which is safe in URLs.
+        Return a token that is valid only for one request, and is safe in URLs.
 
-        The *params* are any JSON value; the order of keys does not matter.
+        *params* can be any JSON value. The order of its keys does not matter.
         """
         expires = ceil(self._clock() + self._lifetime)
         return self._ring.seal(_REQUEST_STATE, expires, bound=_encode_sorted([method, params]))
 
     def is_fresh(self, token: str, method: str, params: Any) -> bool:
         """
-        Return whether *token*, which `sign` returned for the same request, has not expired.
+        Return whether a token that `sign` returned for the same request has not expired yet.
 
         Raises:
             InvalidParams: If the token is malformed, was changed, or belongs to another request.
@@ -237,18 +237,18 @@ class RequestStateSigner:
         return True
 
 
-#: The maximum length of a session id, in characters. With the other headers of a response it must fit into
-#: 4 KiB, nginx's default.
+#: The maximum length of a session id, in characters. Together with the other headers of a response, it must
+#: fit into 4 KiB, nginx's default.
 MAX_SESSION_ID: Final = 2048
 
 #: How long a session id is valid, in seconds. Some clients report an expired session as an error instead of
-#: opening a new one, so the lifetime exceeds the usual run time of programs. After this time, a replaced key
-#: can be removed.
+#: opening a new session, so the lifetime exceeds the usual run time of programs. A key that has been replaced
+#: can be removed after this time.
 SESSION_LIFETIME_S: Final = 30 * 24 * 3600.0
 
 _SESSION_ID: Final = "session id"
 
-#: The size of the cache of verified session ids.
+#: The maximum number of verified session ids in the cache.
 _CACHED_IDS: Final = 512
 
 #: The maximum size of the payload of a session id, in bytes.
@@ -312,7 +312,7 @@ class Sessions:
         self._ring = ring
         self._lifetime = lifetime
         self._clock = clock
-        # Rejected ids raise an exception, so they are not cached.
+        # Ids that are rejected with an exception are not cached.
         self._verify_cached = lru_cache(_CACHED_IDS)(self._verify)
 
     def seal(
@@ -323,9 +323,9 @@ class Sessions:
         owner: str = "",
     ) -> str:
         """
-        Return a new session id, of 2,048 characters at most.
+        Return a new session id of at most 2,048 characters.
 
-        If the client's name and version and its capabilities do not fit, they are omitted.
+        If the client's name, version and capabilities do not fit, they are omitted.
 
         Args:
             revision:
@@ -338,7 +338,7 @@ class Sessions:
                 The client's capabilities.
 
             owner:
-                The caller's identity, if authenticated. Only the same caller can open the session.
+                The identity of an authenticated caller. Only the same caller can open the session.
         """
         payload = _encode(_SessionPayload(os.urandom(12), revision.date, client, dict(capabilities)))
         if len(payload) > _MAX_SESSION_PAYLOAD:
@@ -355,7 +355,7 @@ class Sessions:
                 Any text.
 
             owner:
-                The caller's identity, if authenticated.
+                The identity of an authenticated caller.
         """
         if len(session_id) > MAX_SESSION_ID:
             return None
@@ -366,7 +366,7 @@ class Sessions:
         return session if session is not None and self._clock() <= session.expires else None
 
     def _verify(self, session_id: str, owner: str, _keys: tuple[bytes, ...]) -> SealedSession | None:
-        """Open an id. The keys are a parameter so that the cache is invalidated when they change."""
+        """Open an id. The keys are a parameter so that cached results are not used after the keys change."""
         payload, expires = self._ring.open(_SESSION_ID, session_id, self._clock(), bound=owner.encode())
         decoded = _decode_session(payload)
         revision = REVISIONS.get(decoded.revision)

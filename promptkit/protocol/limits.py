@@ -8,10 +8,10 @@ from msgspec import Struct, structs
 #: Messages longer than this, in bytes, count against `Limits.held` until they are answered.
 LARGE_MESSAGE: Final = 1 << 16
 
-#: The longest params of a request, not counting arguments, in bytes: names, ``_meta`` and so on.
+#: The maximum length of a request's params without the arguments (names, ``_meta`` and so on), in bytes.
 MAX_PARAMS: Final = 1 << 20
 
-#: The total size of the params of all requests that wait for a free slot, in bytes.
+#: The maximum total size of the params of all requests that wait for a free slot, in bytes.
 WAITING_BYTES: Final = 64 * 1024 * 1024
 
 #: How long shutdown waits for running prompts, in seconds: over stdio, and over HTTP, where load balancers
@@ -19,7 +19,7 @@ WAITING_BYTES: Final = 64 * 1024 * 1024
 GRACE_S: Final = 1.0
 HTTP_GRACE_S: Final = 10.0
 
-#: The number of bytes kept of a line that is too long, which is enough to find the id of the request.
+#: How many bytes of an overlong line are kept. They are enough to find the id of the request.
 PREFIX_BYTES: Final = 4096
 
 
@@ -36,13 +36,13 @@ class OutOfMemoryLine(OverlongLine):
 
 
 class CutOff(bytes):
-    """The end of a stream that was cut off, as empty bytes. An incomplete last line must be dropped."""
+    """Empty bytes that mean the end of a stream that was cut off. An incomplete last line must be dropped."""
 
     __slots__ = ()
 
 
 class LimitOption(Struct, frozen=True):
-    """The option of `promptkit serve` for a limit, and its help."""
+    """The option of `promptkit serve` that sets a limit, and its help."""
 
     name: str
     help: str
@@ -56,7 +56,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     The command line and its help are generated from these types and defaults, and from `OPTIONS`.
 
     Raises:
-        ValueError: If a limit is not above zero.
+        ValueError: If a limit is not greater than zero.
     """
 
     timeout: float = 30.0
@@ -80,7 +80,7 @@ class Limits(Struct, frozen=True, kw_only=True):
                 raise ValueError(msg)
 
 
-#: The option of each limit, by its name in `Limits`.
+#: The option for each limit, keyed by the limit's name in `Limits`.
 OPTIONS: Final[dict[str, LimitOption]] = {
     "timeout": LimitOption(
         "timeout", "seconds for one request, unless the prompt has its own limit", "SECONDS"

@@ -1,7 +1,7 @@
 """
-Lowering: conversion of promptkit's values to the objects of a protocol revision.
+Lowering: the conversion of promptkit's values to the objects of a protocol revision.
 
-Content that an older revision lacks is converted to content that the revision has. No content is rejected.
+Content that an older revision does not have is converted to content that it has. No content is rejected.
 """
 
 from collections import deque
@@ -49,7 +49,7 @@ _TOOL_ERRORS: Final = (ArgumentsError, PromptError, InternalError, UnknownPrompt
 
 
 class Lowering:
-    """An encoder of prompts, resources, completions and tool results for one revision."""
+    """An encoder for prompts, resources, completions and tool results under one revision."""
 
     def __init__(
         self, revision: Revision, server_info: ServerInfo | None = None, *, forms: bool = False
@@ -150,16 +150,16 @@ class Lowering:
         return self._call_result([wire.TextContent(format_message(error))], is_error=True)
 
     def icons(self, item: CompiledPrompt | CompiledResource | CompiledSkill) -> list[wire.IconEntry]:
-        """Convert the icons of a prompt, a resource or a skill; none if the revision has no icons."""
+        """Convert an item's icons. The result is empty if the revision has no icons."""
         return wire.icon_entries(item.icons) if self.revision.icons else []
 
     def resource(self, resource: CompiledResource | CompiledSkill) -> wire.ResourceEntry:
         """Convert a resource without variables, or the ``SKILL.md`` of a skill, to its list entry."""
-        return wire.ResourceEntry(resource.uri_template, size=resource.size, **self._describe(resource))
+        return wire.ResourceEntry(resource.uri_template, size=resource.size, **self._common_members(resource))
 
     def template(self, resource: CompiledResource) -> wire.ResourceTemplate:
         """Convert a resource with variables to its entry in ``resources/templates/list``."""
-        return wire.ResourceTemplate(resource.uri_template, **self._describe(resource))
+        return wire.ResourceTemplate(resource.uri_template, **self._common_members(resource))
 
     def skill(self, skill: CompiledSkill) -> wire.SkillEntry:
         """Convert a skill to its entry in ``skills/list``."""
@@ -181,7 +181,7 @@ class Lowering:
         ]
 
     def annotations(self, content: Content) -> wire.ContentAnnotations | None:
-        """Convert the annotations of *content*, without those that the revision lacks."""
+        """Convert the annotations of *content*, except for those that the revision does not have."""
         if not content.annotated:
             return None
         moment = content.last_modified if self.revision.dates else None
@@ -197,7 +197,7 @@ class Lowering:
         """
         Yield every content block in order.
 
-        Tool results have no roles. If there are several turns, a text block with the role precedes each turn.
+        Tool results have no roles. If there are several turns, a text block with the role precedes each one.
         """
         turns = [(role, list(messages)) for role, messages in groupby(workflow.shown, attrgetter("role"))]
         for role, messages in turns:
@@ -208,8 +208,8 @@ class Lowering:
     def _call_result(self, content: list[wire.Content], *, is_error: bool | None = None) -> bytes:
         return self.results.encode(wire.CallToolResult(is_error, content))
 
-    def _describe(self, resource: CompiledResource | CompiledSkill) -> dict[str, Any]:
-        """Return the common members of list entries for a resource, template or skill."""
+    def _common_members(self, resource: CompiledResource | CompiledSkill) -> dict[str, Any]:
+        """Return the members that the list entries for resources, templates and skills have in common."""
         return {
             "name": resource.name,
             "title": resource.title if self.revision.titles else None,
@@ -295,7 +295,7 @@ def _link(lowering: Lowering, content: ResourceLink) -> wire.Content:
     )
 
 
-#: The converter of each kind of content.
+#: The converter for each kind of content.
 _LOWERED: Final[dict[type[Content], Callable[[Lowering, Any], wire.Content]]] = {
     Text: lambda lowering, text: wire.TextContent(text.text, lowering.annotations(text)),
     Image: _image,
@@ -311,5 +311,5 @@ _LOWERED: Final[dict[type[Content], Callable[[Lowering, Any], wire.Content]]] = 
 def lowering_for(
     revision: Revision, server_info: ServerInfo | None = None, *, forms: bool = False
 ) -> Lowering:
-    """Return the cached `Lowering` of *revision* for a server."""
+    """Return the cached `Lowering` for *revision* and a server."""
     return Lowering(revision, server_info, forms=forms)

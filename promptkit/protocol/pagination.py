@@ -18,7 +18,7 @@ PAGE_SIZE: Final = 1000
 
 def digest_of_lines(lines: Iterable[bytes]) -> bytes:
     """Return the digest of *lines*, each followed by a newline, without joining them in memory."""
-    from hashlib import blake2b  # it loads OpenSSL, and most lists have a single page
+    from hashlib import blake2b  # loads OpenSSL, and most lists have a single page
 
     digest_state = blake2b(digest_size=16)
     for line in lines:
@@ -42,7 +42,7 @@ class Pages:
             The number of items per page.
 
         encode_page:
-            A function that encodes a result from encoded items and the cursor of the next page.
+            A function that encodes a page from its encoded items and the cursor of the next page, if any.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination
@@ -66,14 +66,14 @@ class Pages:
 
     def page(self, cursor: str | None = None) -> bytes:
         """
-        Return the page at *cursor*, encoded.
+        Return the encoded page at *cursor*.
 
         Raises:
             InvalidParams: If *cursor* does not belong to this list.
         """
         start = self._starts.get(cursor)
         if start is None:
-            msg = "unknown cursor: the list may have changed, so list again from the start"
+            msg = "unknown cursor: the list may have changed, so request it again from the first page"
             raise InvalidParams(msg)
         if start not in self._encoded:
             end = start + self._size
@@ -85,7 +85,7 @@ class Pages:
     # Computed lazily: after a reload, most lists are not requested.
     @cached_property
     def _starts(self) -> Mapping[str | None, int]:
-        """The offset of each page, by cursor."""
+        """The offset of each page, keyed by the page's cursor."""
         starts = range(0, max(len(self.items), 1), self._size)
         list_digest = digest_of_lines(self.items)[:8].hex() if len(starts) > 1 else ""
         return {f"{list_digest}-{start}" if start else None: start for start in starts}
@@ -97,7 +97,7 @@ class _List(Struct, frozen=True):
     result: Callable[[list[Raw], str | None], wire.Result]
 
 
-#: The list of each method.
+#: The list that each method returns.
 LISTS: Final = {
     "prompts/list": _List(lambda catalog, _: catalog.prompts, Lowering.prompt, wire.ListPromptsResult),
     "resources/list": _List(
@@ -116,14 +116,14 @@ LISTS: Final = {
         wire.ListSkillsResult,
     ),
     "tools/list": _List(
-        lambda catalog, offered: offered.tools_of(catalog).listed,
+        lambda catalog, offered: offered.tools_for(catalog).listed,
         Lowering.tool,
         wire.ListToolsResult,
     ),
 }
 
 
-def pages_of(
+def paginate(
     method: str,
     catalog: Catalog,
     lowering: Lowering,
@@ -148,7 +148,7 @@ def pages_of(
             The number of items per page.
 
         offered:
-            The capabilities of the server.
+            The capabilities that the server declares.
     """
     listing = LISTS[method]
     items = [Raw(encode(listing.lower(lowering, item))) for item in listing.items(catalog, offered)]

@@ -28,8 +28,8 @@ class Principal:
             The scopes that the token grants, as an iterable, or as one string with spaces between them.
 
         expires:
-            When the token expires, in seconds since 1970. The result of a verification is cached until then,
-            for five minutes at most. Without an expiry, the token is verified for every request.
+            When the token expires, in seconds since 1970. The principal is cached until then, but for at most
+            five minutes. Without an expiry, the token is verified again for every request.
 
         program:
             Whether the caller is a program that acts on its own behalf, with *subject* as its id. A person
@@ -51,7 +51,7 @@ class Principal:
 
 
 class VerifierUnavailableError(Exception):
-    """A verifier raises this if it cannot verify a token at the moment. The client may retry later."""
+    """A verifier raises this error if it cannot verify a token at the moment. The client may retry later."""
 
 
 class TokenVerifier(Protocol):
@@ -59,9 +59,9 @@ class TokenVerifier(Protocol):
 
     def verify(self, token: str) -> Principal | Awaitable[Principal | None] | None:
         """
-        Return the bearer of a token, or None if the token is not valid here.
+        Return the bearer of a token, or None if the token is not valid for this server.
 
-        This can be an ``async`` function. A plain function must not block, because it blocks all requests.
+        This can be an ``async`` function. A plain function must not block, because all requests wait for it.
 
         Args:
             token:

@@ -1,7 +1,7 @@
 """
 The dated revisions of the protocol, and the features of each.
 
-Other modules check the features of a revision, and contain no dates.
+Other modules check the features of a revision, and never its date.
 """
 
 from typing import Final
@@ -14,9 +14,12 @@ class Revision(Struct, frozen=True, eq=False):
     One published revision of the protocol.
 
     Args:
+        date:
+            The date by which the revision is named.
+
         stateless:
-            Whether requests need no session because their metadata names the revision. Results then have a
-            ``resultType``. In other revisions, client and server negotiate once, with ``initialize``.
+            Whether requests do not need a session, because their metadata names the revision. Results then
+            have a ``resultType``. In other revisions, client and server negotiate once, with ``initialize``.
 
         audio:
             Whether a message can contain audio.
@@ -31,7 +34,7 @@ class Revision(Struct, frozen=True, eq=False):
             Whether prompts and tools have a ``_meta``.
 
         dates:
-            Whether annotations have a date.
+            Whether annotations can have a date.
 
         icons:
             Whether prompts and tools have icons.
@@ -55,11 +58,11 @@ class Revision(Struct, frozen=True, eq=False):
             Whether an elicitation has a mode, and a form can offer multiple choice.
 
         empty_lists:
-            Whether capabilities are declared even for empty lists, because a list without a declared
-            capability is not served.
+            Whether the server must declare its capabilities even for lists that are empty, because it serves
+            these lists as well.
 
         resource_not_found:
-            Whether an unknown resource has its own error code.
+            Whether there is a separate error code for unknown resources.
 
     See Also:
         https://modelcontextprotocol.io/specification/versioning
@@ -117,15 +120,15 @@ REVISIONS: Final = {
 
 LATEST_HANDSHAKE: Final = [revision for revision in REVISIONS.values() if not revision.stateless][-1]
 
-#: The revisions that a request may name.
+#: The revisions that a request can name.
 MODERN: Final = {date: revision for date, revision in REVISIONS.items() if revision.stateless}
 
 
 def negotiate(proposed: str) -> Revision:
     """
-    Return the revision for the answer to ``initialize``.
+    Return the revision to use in the answer to ``initialize``.
 
-    This is the *proposed* revision if it has a handshake, otherwise the newest revision with a handshake.
+    This is the *proposed* revision if it has a handshake, otherwise the newest revision that has one.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#version-negotiation

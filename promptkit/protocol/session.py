@@ -1,9 +1,10 @@
 """
-One client's session, sans I/O: messages in, replies or requests out.
+One client's session, without I/O: messages go in; replies, and requests to handle, come out.
 
 A `Session` answers the handshake and rejects invalid requests itself. It returns all other requests, with
-their protocol revision, for the server. It never blocks, and does not depend on prompts. Over stdio, it
-splits the input into lines, with one message each; over HTTP, each message comes separately.
+their protocol revision, so that the server can handle them. It never blocks, and does not depend on prompts.
+Over stdio, it splits the input into lines, each of which contains one message; over HTTP, it gets each
+message separately.
 
 A request whose ``_meta`` (its envelope) names a revision belongs to the modern era, even if it is otherwise
 invalid. See https://modelcontextprotocol.io/specification/2026-07-28/basic#request-metadata.
@@ -26,7 +27,7 @@ from promptkit.protocol.capabilities import (
     ServerInfo,
     method_not_found,
 )
-from promptkit.protocol.decoding import Message, check_params, decode_message, leading_id
+from promptkit.protocol.decoding import Message, check_params, decode_message, find_leading_id
 from promptkit.protocol.events import (
     Batch,
     Cancelled,
@@ -78,8 +79,8 @@ class LineBuffer:
 
     Args:
         limit:
-            The longest line, in bytes. The beginning of a longer line is returned as an `OverlongLine` as
-            soon as it exceeds the limit, and the rest of the line is dropped.
+            The maximum length of a line, in bytes. The beginning of a longer line is returned as an
+            `OverlongLine` as soon as the line exceeds the limit, and the rest of the line is dropped.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio
@@ -87,14 +88,14 @@ class LineBuffer:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._pending = bytearray()  # a list of tiny chunks would take many times their size
+        self._pending = bytearray()  # a list of tiny chunks would take many times as much memory
         self._dropping = False
 
     def receive_data(self, data: bytes) -> list[bytes]:
         """
         Add *data* to the buffer, and return every line that is now complete, without its newline.
 
-        ``b""`` means the end of the stream, which also completes the last line, unless it is `CutOff`.
+        ``b""`` means the end of the stream, which also completes the last line, unless *data* is a `CutOff`.
         """
         if not data:
             if isinstance(data, CutOff):
@@ -121,7 +122,7 @@ class LineBuffer:
         return lines + self._buffer(rest) if rest else lines
 
     def _buffer(self, data: bytes) -> list[bytes]:
-        """Buffer the beginning of a line. If it is already too long, return it instead."""
+        """Buffer the beginning of a line. If the line is already too long, return its beginning instead."""
         if self._dropping:
             return []
         try:
@@ -160,18 +161,18 @@ class Session:
             The limits on messages and requests.
 
         budget:
-            The memory budget for large requests. By default, the session has its own, of the size that
-            *limits* sets.
+            The memory budget for large requests. By default, the session has its own budget, whose size
+            *limits* determines.
 
     Attributes:
         methods:
             The methods of the protocol.
 
         observe:
-            Called with each request that the session answers itself, and with the reply.
+            A callback that gets each request that the session answers itself, and the reply.
 
         revision:
-            The revision negotiated in the handshake; None before the handshake.
+            The revision that was negotiated in the handshake; None before the handshake.
 
         client:
             The client's name and version, from the handshake.
@@ -216,7 +217,7 @@ class Session:
         Args:
             data:
                 The next bytes of the stream, split anywhere. ``b""`` means the end of the stream, which also
-                completes the last line, unless it is `CutOff`.
+                completes the last line, unless *data* is a `CutOff`.
         """
         events: list[Event] = []
         for line in self._lines.receive_data(data):
@@ -225,7 +226,7 @@ class Session:
             try:
                 events += self.receive_message(decode_message(line, self._limits))
             except Exception as error:  # noqa: BLE001 (memory may be short: continue with the next line)
-                events.append(_reject_unread(line, error))
+                events.append(_reject_unreadable(line, error))
         return events
 
     def receive_message(
@@ -292,7 +293,7 @@ class Session:
             with suppress(*UNREADABLE):
                 return Cancelled(msgspec.json.decode(message.params, type=wire.CancelledParams).request_id)
         if message.method == "notifications/initialized" and self.revision is not None:
-            self.subscriptions.session = True
+            self.subscriptions.has_session = True
         return None
 
     def _find_method(self, name: str) -> Method | None:
@@ -337,7 +338,8 @@ class Session:
         Return the revision of a request, the client, and the client's capabilities.
 
         Raises:
-            JsonRpcError: If the request names a revision and is invalid in it, or if there is no session.
+            JsonRpcError: If the request names a revision, but is not valid under it, or if there is no
+                session.
         """
         envelope = meta if meta and meta.names_revision and method.enveloped else None
         if batch is not None and (envelope or name == "initialize"):
@@ -351,12 +353,12 @@ class Session:
         return sender
 
     def _session_revision(self, name: str, method: Method) -> Revision:
-        """Return the session's revision; raise JsonRpcError if there is none, or it lacks the method."""
+        """Return the session's revision. Raise JsonRpcError if there is none, or if it lacks the method."""
         if self.revision is not None and method.handshake:
             return self.revision
         if self.revision is not None:
             raise method_not_found(name)
-        if method.opens:
+        if method.before_handshake:
             return LATEST_HANDSHAKE
         missing = [wire.PROTOCOL_VERSION, wire.CLIENT_CAPABILITIES]
         msg = (
@@ -390,7 +392,7 @@ class Session:
             self.capabilities.as_data(revision),
             self.server_info.instructions or None,
         )
-        encoder = ResultEncoder(revision, self.server_info, is_complete=True)
+        encoder = ResultEncoder(revision, self.server_info, full_identity=True)
         return encoder.encode_cacheable(result, changes=self.capabilities.changes)
 
     def _receive_response(self, response: Message) -> ClientResponse | None:
@@ -399,7 +401,7 @@ class Session:
             return None
         value = None
         if response.result is not UNSET:
-            with suppress(*UNREADABLE):  # such as a number that is too large, which is handled like an error
+            with suppress(*UNREADABLE):  # a result that cannot be decoded is handled like an error
                 value = msgspec.json.decode(response.result)
         return ClientResponse(response.id, value, self.id)
 
@@ -418,7 +420,7 @@ class Session:
 
 
 def decode_meta(params: Raw) -> wire.Meta:
-    """Return the ``_meta`` in *params*; an empty one if it is missing or *params* cannot be decoded."""
+    """Return the ``_meta`` in *params*, or an empty one if it is missing or *params* cannot be decoded."""
     with suppress(*UNREADABLE):
         return _decode_params(params).meta or wire.Meta()
     return wire.Meta()
@@ -431,13 +433,13 @@ def read_envelope(meta: wire.Meta) -> tuple[Revision, wire.ClientInfo | None, di
     Raises:
         UnsupportedVersion: If requests cannot name this revision.
 
-        InvalidParams: If a member is missing or has a different type.
+        InvalidParams: If a member is missing or has the wrong type.
     """
     version, capabilities = meta.protocol_version, meta.client_capabilities
     if version is UNSET or capabilities is UNSET:
         required = ((wire.PROTOCOL_VERSION, version), (wire.CLIENT_CAPABILITIES, capabilities))
         missing = [key for key, value in required if value is UNSET]
-        msg = f"params._meta has no {' and '.join(map(repr, missing))}, which every request must have"
+        msg = f"every request must have {' and '.join(map(repr, missing))} in params._meta"
         raise InvalidParams(msg, {"missing": missing})
     if not isinstance(version, str):
         raise _invalid_member(wire.PROTOCOL_VERSION)
@@ -465,7 +467,7 @@ def _read_client(meta: wire.Meta) -> wire.ClientInfo | None:
 
 
 def _invalid_member(key: str) -> InvalidParams:
-    return InvalidParams(f"params._meta has an invalid {key!r}")
+    return InvalidParams(f"params._meta has an invalid value for {key!r}")
 
 
 def _request_error(
@@ -475,7 +477,7 @@ def _request_error(
     Return the error for a request whose *method* is unknown, or whose params cannot be decoded.
 
     Raises:
-        JsonRpcError: If the request names a revision, and its envelope is invalid.
+        JsonRpcError: If the request names a revision, but its envelope is invalid.
     """
     if bytes(memoryview(params)[:1]) != b"{":
         return InvalidRequest("params must be an object")
@@ -490,7 +492,7 @@ def _request_error(
     return InvalidParams(f"the params of {name} are invalid: {error}")
 
 
-def _reject_unread(line: bytes, error: Exception) -> Reply:
+def _reject_unreadable(line: bytes, error: Exception) -> Reply:
     """Report *error*, and return the reply to the line that could not be processed because of it."""
     say(f"a line of {len(line):,} bytes could not be read: {error!r}")
-    return encode_error(leading_id(line), InternalError("the message could not be read"))
+    return encode_error(find_leading_id(line), InternalError("the message could not be read"))

@@ -21,10 +21,10 @@ _KINDS: Final = {
     "tools": {"tools/list"},
 }
 
-#: The maximum number of subscriptions to resources per client, in its session and all streams together.
+#: The maximum number of subscriptions to resources per client, across its session and all its streams.
 MAX_SUBSCRIPTIONS: Final = 10_000
 
-#: The longest URI of a subscription, in characters.
+#: The maximum length of the URI of a subscription, in characters.
 MAX_CHARACTERS: Final = 2048
 
 
@@ -37,7 +37,7 @@ class Subscriptions:
     of the request that opened it.
 
     Attributes:
-        session:
+        has_session:
             Whether the client has opened a session, and has declared that it is ready.
 
     See Also:
@@ -45,7 +45,7 @@ class Subscriptions:
     """
 
     def __init__(self) -> None:
-        self.session = False
+        self.has_session = False
         self._offered = Capabilities()
         self._uris: set[str] = set()
         self._streams: dict[RequestId, tuple[wire.SubscriptionFilter, frozenset[str]]] = {}
@@ -54,7 +54,7 @@ class Subscriptions:
     def open_session(self, offered: Capabilities) -> None:
         """Open or reopen the session. The client is not ready yet."""
         with self._lock:
-            self.session = False
+            self.has_session = False
             self._offered = offered
             self._uris.clear()
 
@@ -115,11 +115,11 @@ class Subscriptions:
     def _check_limits(self, uris: Collection[str]) -> None:
         """Raise InvalidParams or TooManyRequests if these subscriptions exceed a limit."""
         if any(len(uri) > MAX_CHARACTERS for uri in uris):
-            msg = f"the URI of a resource to subscribe to has at most {MAX_CHARACTERS:,} characters"
+            msg = f"the URI of a resource to subscribe to can have at most {MAX_CHARACTERS:,} characters"
             raise InvalidParams(msg)
         if self.count + len(uris) > MAX_SUBSCRIPTIONS:
             limit = f"{MAX_SUBSCRIPTIONS:,} subscriptions to resources"
-            msg = f"the limit is {limit}: end some of them first"
+            msg = f"a client can have at most {limit}: end some of them first"
             raise TooManyRequests(msg)
 
     def encode_list_changes(self, lists: Collection[str]) -> bytes:
@@ -134,16 +134,18 @@ class Subscriptions:
                 continue
             member = f"{kind}_list_changed"
             ids = [stream for stream, (requested, _) in streams if getattr(requested, member) is True]
-            in_session = self.session and (kind != "tools" or self._offered.has_tools)
-            lines += _notifications(f"notifications/{kind}/list_changed", ids, in_session=in_session)
+            in_session = self.has_session and (kind != "tools" or self._offered.has_tools)
+            lines += _encode_notifications(f"notifications/{kind}/list_changed", ids, in_session=in_session)
         return lines
 
     def encode_resource_change(self, uri: str) -> bytes:
         """Return the notifications for a changed resource."""
         with self._lock:
             streams = [stream for stream, (_, uris) in self._streams.items() if uri in uris]
-            in_session = self.session and uri in self._uris
-        return _notifications("notifications/resources/updated", streams, in_session=in_session, uri=uri)
+            in_session = self.has_session and uri in self._uris
+        return _encode_notifications(
+            "notifications/resources/updated", streams, in_session=in_session, uri=uri
+        )
 
     def end(self, results: ResultEncoder) -> bytes:
         """Close every stream, and return the lines that notify the client."""
@@ -152,9 +154,9 @@ class Subscriptions:
             self._streams.clear()
         lines = b""
         for stream in stream_ids:
-            # One page of the specification requires a result, another one a cancellation. Clients treat a
-            # result as the end of the stream and a cancellation as a lost stream. A cancellation after a
-            # result is harmless.
+            # One page of the specification requires a result, and another page requires a cancellation.
+            # Clients treat a result as the end of the stream, and a cancellation as a lost stream. A
+            # cancellation after a result is harmless.
             lines += encode_result(stream, results.encode_end(stream)).line
             lines += encode_notification("notifications/cancelled", wire.CancelledParams(stream))
         return lines
@@ -169,7 +171,7 @@ def _accepted_filter(requested: wire.SubscriptionFilter, offered: Capabilities) 
     )
 
 
-def _notifications(
+def _encode_notifications(
     method: str, streams: list[RequestId], *, in_session: bool, uri: str | None = None
 ) -> bytes:
     notifications = [wire.ChangeParams(uri)] if in_session else []

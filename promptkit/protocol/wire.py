@@ -1,8 +1,8 @@
 """
 The objects of the published schemas, as structs: params, results and content.
 
-A member that a revision lacks, or that has no value, is None and is not sent. `UNSET` means that a client has
-not sent a member for which null is invalid.
+A member that a revision does not have, or that has no value, is None and is not sent. `UNSET` means that a
+client has not sent a member for which null is not valid.
 """
 
 from collections.abc import Iterable, Mapping
@@ -47,7 +47,7 @@ class Meta(Struct, kw_only=True, gc=False, omit_defaults=True):
     client_info: Any = field(default=None, name=CLIENT_INFO)
     log_level: Any = field(default=None, name=LOG_LEVEL)
     progress_token: int | str | None = field(default=None, name="progressToken")
-    # Trace context: an invalid value does not make the request fail.
+    # The trace context. An invalid value does not make the request fail.
     traceparent: Any = None
     tracestate: Any = None
     baggage: Any = None
@@ -60,7 +60,7 @@ class Meta(Struct, kw_only=True, gc=False, omit_defaults=True):
 
 class Params(Struct, kw_only=True, gc=False, omit_defaults=True):
     """
-    The params of any method. Any object is accepted.
+    The params that all methods have in common. Any object is valid.
 
     Optional members can be null, because many clients send null instead of omitting a member.
     """
@@ -86,8 +86,8 @@ class GetPromptParams(Params, rename="camel"):
     """
     The prompt to render or the tool to call, and its arguments.
 
-    In the schema, the arguments of a prompt are strings. Some clients send other JSON values, which an
-    argument may accept. The arguments of a tool are JSON.
+    In the schema, the arguments of a prompt are strings. Some clients send other JSON values, which some
+    arguments accept. The arguments of a tool can be any JSON.
     """
 
     name: str
@@ -103,13 +103,13 @@ class CancelledParams(Params, rename="camel"):
 
 
 class PromptReference(Struct, tag_field="type", tag="ref/prompt"):
-    """The prompt whose argument is to be completed."""
+    """The prompt that has the argument to complete."""
 
     name: str
 
 
 class ResourceReference(Struct, tag_field="type", tag="ref/resource"):
-    """The resource template whose variable is to be completed."""
+    """The resource template that has the variable to complete."""
 
     uri: str
 
@@ -142,13 +142,13 @@ class CompleteParams(Params):
 
 
 class ResourceParams(Params):
-    """The params of methods for one resource."""
+    """The params of methods that take the URI of a resource or a skill."""
 
     uri: Typed
 
 
 class DirectoryParams(ResourceParams):
-    """The params of ``resources/directory/read``: a folder, and the page of its contents."""
+    """The params of ``resources/directory/read``: a folder, and the page of its contents to return."""
 
     cursor: str | None = None
 
@@ -237,7 +237,7 @@ class ContentAnnotations(Struct, rename="camel", omit_defaults=True):
 
 
 class TextContent(Struct, tag_field="type", tag="text", gc=False, omit_defaults=True):
-    """Text."""
+    """A block of text."""
 
     text: str
     annotations: ContentAnnotations | None = None
@@ -314,14 +314,14 @@ class CallToolResult(Result):
     """The result of ``tools/call``. The error flag comes first, where log parsers look for it."""
 
     is_error: bool | None = None
-    content: list[Content] | None = None  # always given: the default is needed because the flag has one
+    content: list[Content] | None = None  # always given; it needs a default because the flag has one
 
 
 class Entry(Struct, rename="camel", omit_defaults=True):
     """
     An entry of a list, such as a prompt, or a part of such an entry.
 
-    A test client returns these entries to authors. For them, a member that was not sent is None or empty.
+    The test client returns these entries to authors. A member that the server did not send is None or empty.
     """
 
 
@@ -461,7 +461,7 @@ class CompleteResult(Result):
 
 
 class InputRequiredResult(Result):
-    """The input that the client must provide before its request can be served."""
+    """The input that the client must provide before its request can be answered."""
 
     input_requests: dict[str, Any]
     request_state: str

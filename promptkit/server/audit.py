@@ -1,8 +1,8 @@
 """
 The audit log: one line of JSON per request, in a file that several servers can share.
 
-It does not use the standard library's logging, which can interleave lines of several processes and does not
-report lines that could not be written. Nothing else in `serve` loads logging.
+It does not use the standard library's `logging`, which can interleave the lines of several processes and does
+not report lines that could not be written. Nothing else in `serve` imports `logging`.
 """
 
 import json
@@ -25,7 +25,7 @@ from promptkit.protocol.principals import Principal
 from promptkit.server.lookup import RequestTarget, find_target
 from promptkit.standard_error import say
 
-#: The limits on text from clients, in characters, and on the number of arguments.
+#: The maximum length of text from clients, in characters, and the maximum number of arguments in a line.
 MAX_TEXT: Final = 64
 MAX_ARGUMENTS: Final = 64
 
@@ -34,15 +34,15 @@ class Audit:
     """
     A log of requests: their callers, addresses, times, prompts or resources, argument sizes and outcomes.
 
-    A line is written before the client gets the reply. Lines are never interleaved, even if other processes
-    append to the file. They do not contain argument values. The file is not synced to disk: lines survive a
-    crash of the process, but not always a crash of the machine. If a line cannot be written, the request is
-    still served, and the next line reports the number of lost lines. A file that was moved away is created
-    again.
+    Each line is written before the client gets the reply. Lines are never interleaved, even if other
+    processes append to the same file. They do not contain argument values. The file is not synced to disk:
+    lines survive a crash of the process, but not always a crash of the machine. If a line cannot be written,
+    the request is still served, and the next line contains the number of lost lines. If the file is moved
+    away, a new one is created.
 
     Args:
         file:
-            The file to append to. Only its owner can read a new file.
+            The file to append to. If it is created, only its owner can read it.
 
     Raises:
         OSError: If the file cannot be opened.
@@ -52,7 +52,7 @@ class Audit:
         self._file = Path(file).absolute()
         self._lock = Lock()
         self._lost = 0
-        self._is_reported = False
+        self._is_failure_reported = False
         self._has_partial_line = False
         self._descriptor = open_log(self._file)
 
@@ -61,7 +61,7 @@ class Audit:
         Start an entry for *request*. Return a function that takes the reply and appends the entry's line.
         """
         received, started = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter()
-        # Once a request is answered, its address and principal are gone.
+        # The address and the principal are no longer available once the request has been answered.
         sender = _sender_fields(request.address, request.principal)
 
         def end(reply: Reply) -> None:
@@ -99,22 +99,22 @@ class Audit:
                 self._lost = 0
 
     def _report_failure(self, error: OSError) -> None:
-        if self._is_reported:
+        if self._is_failure_reported:
             return
-        self._is_reported = True
+        self._is_failure_reported = True
         say(
             f"cannot write to the audit file {str(self._file)!r}: {error.strerror or error}; "
             f"serving continues, and requests are recorded again as soon as the file can be written"
         )
 
     def _append(self, line: bytes) -> None:
-        """Append the complete *line*, or raise OSError without appending a part of it."""
+        """Append the complete *line*, or raise OSError and remove the part that was written, if possible."""
         self._reopen_if_moved()
         data = b"\n" + line if self._has_partial_line else line
-        written = os.write(self._descriptor, data)  # one write, so that other processes cannot interleave
+        written = os.write(self._descriptor, data)  # one write, so that lines of other processes stay apart
         if written < len(data):
             self._remove_partial_line(written)
-            msg = "only a part of a line could be written"
+            msg = "only part of the line could be written"
             raise OSError(msg)
         self._has_partial_line = False
 
@@ -129,7 +129,7 @@ class Audit:
         self._descriptor, self._has_partial_line = descriptor, False
 
     def _remove_partial_line(self, written: int) -> None:
-        """Remove a partial line, unless another process has appended since."""
+        """Remove a partial line, unless another process has appended to the file since."""
         self._has_partial_line = True
         with suppress(OSError):
             end = os.lseek(self._descriptor, 0, os.SEEK_CUR)
@@ -151,7 +151,7 @@ def _request_fields(request: Request, catalog: Catalog) -> dict[str, Any]:
 
 
 def _sender_fields(address: str | None, principal: Principal | None) -> dict[str, Any]:
-    """Return the address and the caller. The subject is not shortened, to keep subjects distinct."""
+    """Return the fields for the address and the caller. Subjects are not shortened, so they stay distinct."""
     fields: dict[str, Any] = {} if address is None else {"address": address}
     if principal is not None:
         fields |= {"subject": principal.subject, **({"program": True} if principal.program else {})}
@@ -159,27 +159,28 @@ def _sender_fields(address: str | None, principal: Principal | None) -> dict[str
 
 
 def _target_fields(target: RequestTarget | None) -> dict[str, Any]:
-    """Return the prompt or resource of a request, and the sizes of its arguments."""
-    # A URI contains argument values, so log its template; None if it matches no template.
+    """Return the fields for the prompt or resource of a request, and for the sizes of its arguments."""
+    # A URI can contain argument values, so log its template, or None if it does not match any template.
     if target is None:
         return {}
     arguments = {"arguments": _argument_sizes(target)}
     if target.kind == "prompt":
         is_deprecated = isinstance(target.item, CompiledPrompt) and target.item.deprecated is not None
         deprecation = {"deprecated": True} if is_deprecated else {}
-        return {"prompt": _shorten(target.identifier), **deprecation, **arguments, **_unknown_fields(target)}
+        unknown = _unknown_argument_fields(target)
+        return {"prompt": _shorten(target.identifier), **deprecation, **arguments, **unknown}
     return {"resource": target.name, **arguments}
 
 
 def _argument_sizes(target: RequestTarget) -> dict[str, int | None]:
-    """Return the length of each argument, as text or JSON; None for a secret."""
+    """Return the length of each argument's text or JSON, by name. The length of a secret is None."""
     arguments = list(target.arguments.items())[:MAX_ARGUMENTS]
     return {_shorten(name): None if name in target.secrets else _size(value) for name, value in arguments}
 
 
-def _unknown_fields(target: RequestTarget) -> dict[str, list[str]]:
+def _unknown_argument_fields(target: RequestTarget) -> dict[str, list[str]]:
     """
-    Return the names of the arguments that the prompt does not have. Tool calls ignore most such arguments.
+    Return the field with the arguments that the prompt does not have. Tool calls ignore most of these.
     """
     known = target.arguments if target.item is None else target.item.arguments.by_name
     unknown = [_shorten(name) for name in target.arguments if name not in known]
@@ -191,7 +192,7 @@ def _size(value: Any) -> int:
 
 
 def _outcome_fields(request: Request, reply: Reply) -> dict[str, Any]:
-    """Return the outcome, with the code and the id of an error. A failed tool call has no code."""
+    """Return the fields for the outcome, and for an error's code and id. A failed tool call has no code."""
     fields: dict[str, Any] = {"outcome": reply.outcome}
     if reply.code is not None:
         fields["code"] = reply.code

@@ -1,4 +1,4 @@
-"""Calls to authors' code by commands and the preview, and the messages of calls that fail."""
+"""Calls that commands and the preview make to authors' code, and the messages for calls that fail."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
@@ -27,7 +27,7 @@ def make_renderer(
 
 
 def explain_failure(function_name: str, error: BaseException) -> str | None:
-    """Return a message for the failed call of a function, or None if the error needs a traceback."""
+    """Return a message about a function call that raised *error*; None if the error needs a traceback."""
     if isinstance(error, CallTimeoutError):
         return f"{function_name} {error}"
     return str(error) if isinstance(error, PromptError | ResultError | ArgumentsError) else None
@@ -35,7 +35,7 @@ def explain_failure(function_name: str, error: BaseException) -> str | None:
 
 class AuthorCall:
     """
-    A call of an author's function, which other threads can cancel.
+    A call to an author's function. Other threads can cancel the call.
 
     Args:
         function:
@@ -46,7 +46,8 @@ class AuthorCall:
             The return value, once the function has returned.
 
         raised:
-            The exception that the function raised, or an error if it was stopped; None if it returned.
+            The exception that the function raised; None once the function has returned. Until the call ends,
+            an error that reports that the call was stopped.
 
         is_async:
             Whether the function turned out to be asynchronous, so that it can be cancelled.
@@ -54,7 +55,7 @@ class AuthorCall:
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self.returned: Any = None
-        self.raised: BaseException | None = RuntimeError("it was stopped")
+        self.raised: BaseException | None = RuntimeError("the call was stopped")
         self.is_async = False
         self._function = function
         self._thread: int | None = None
@@ -68,10 +69,10 @@ class AuthorCall:
         with cancelled_by(lambda: self._is_cancelled):
             try:
                 self.returned, self.raised = self._call(), None
-            except asyncio.CancelledError as error:  # re-raised, it would cancel the caller
-                self.raised = RuntimeError("it was cancelled")
+            except asyncio.CancelledError as error:  # raising it again would cancel the caller
+                self.raised = RuntimeError("the call was cancelled")
                 self.raised.__cause__ = error
-            except BaseException as error:  # noqa: BLE001 (authors raise anything; the caller raises it again)
+            except BaseException as error:  # noqa: BLE001 (authors' code can raise anything)
                 self.raised = error
 
     def _call(self) -> Any:
@@ -83,12 +84,12 @@ class AuthorCall:
 
     @property
     def line(self) -> Location | None:
-        """The author's line that is running, if any."""
+        """The line of the author's code that is running, if any."""
         return authors_line(self._thread, self._coroutine)
 
     def cancel(self) -> None:
         """
-        Cancel asynchronous code, which can still clean up. Other code stops at its next call into promptkit.
+        Cancel asynchronous code, which can still clean up. Other code stops when it next calls promptkit.
         """
         self._is_cancelled = True
         if (task := self._task) is not None:
@@ -97,6 +98,6 @@ class AuthorCall:
 
     async def _await_task(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         self._task = asyncio.ensure_future(coroutine)
-        if self._is_cancelled:  # before there was a task
+        if self._is_cancelled:  # `cancel` was called before the task was created
             self._task.cancel()
         return await self._task

@@ -1,18 +1,19 @@
 """
-The dispatcher: runs requests on threads, enforces their time limits, and sends exactly one reply to each.
+The dispatcher: runs requests on threads, enforces their time limits, and sends exactly one reply to each one.
 
 One thread is the leader. It takes events from a queue, answers requests itself, and reads the next events
 when the queue is empty. The clock checks the leader every 5 ms. If the leader is still running the same
-request, another thread takes over. The former leader finishes its request, which from then on counts towards
-the limit on renders, and then exits.
+request, another thread takes over as the leader. The former leader finishes its request, which from then on
+counts towards the limit on renders, and then exits.
 
-An open request stays in a table, which a lock guards, until one of these events determines its reply:
+Open requests are kept in a table, which a lock protects. A request stays there until the first of these
+events determines its reply:
 
 - the leader or a former leader returns a result;
 - a coroutine on the event loop finishes;
 - the deadline passes, the client cancels the request or disconnects, or the server shuts down.
 
-Later events are ignored. No exception is raised in another thread. Instead, coroutines are cancelled, and
+Later events are ignored. Exceptions are never raised in other threads. Instead, coroutines are cancelled, and
 other code continues until it returns, reports progress, or runs a command.
 """
 
@@ -61,19 +62,21 @@ Handler: TypeAlias = Callable[[PendingRequest], bytes | None]
 #: authors' functions, because late completions are useless.
 _RENDERS: Final = frozenset({"prompts/get", "tools/call", "resources/read"})
 
-#: The maximum number of streams and forms that are open at the same time, together.
+#: The maximum total number of streams and forms that can be open at the same time.
 _MAX_HELD: Final = 1024
 
-#: A slow prompt that takes less than this, in seconds, no longer counts as slow.
+#: If a call that was slow the last time takes less than this, in seconds, it no longer counts as slow.
 _FAST_S: Final = 0.002
 
 #: The switch interval of the GIL while other threads run alongside the leader, in seconds.
 _SHARED_INTERVAL_S: Final = 0.0005
 
-#: Longer replies are sent immediately, because they exceed a pipe's buffer, and several would fill memory.
+#: Replies that are longer than this, in bytes, are sent immediately. They exceed a pipe's buffer, and several
+#: of them would take too much memory.
 _UNBUFFERED_BYTES: Final = 1 << 16
 
-#: The maximum number of consecutive read failures, and the delay that each adds, because memory may be short.
+#: The maximum number of consecutive read failures, and the delay that each failure adds, in seconds. Reads
+#: can fail because memory is short.
 _MAX_FAILURES: Final = 10
 _RETRY_DELAY_S: Final = 0.01
 
@@ -88,10 +91,10 @@ class _ThreadState:
 
     Attributes:
         event:
-            The event that the thread handles.
+            The event that the thread is handling.
 
         current:
-            The request that the thread runs.
+            The request that the thread is running.
 
         thread:
             The identifier of the thread.
@@ -105,7 +108,7 @@ class _ThreadState:
         self.thread = get_ident()
 
     def is_cancelled(self) -> bool:
-        """Return whether the request that the thread runs has been answered."""
+        """Return whether the request that the thread is running has already been answered."""
         return self.current is not None and self.current.is_answered
 
 
@@ -121,28 +124,28 @@ class Dispatcher:
             A function that returns the snapshot that answers a request.
 
         observe:
-            Called with each accepted request.
+            A callback for each accepted request.
 
         resume:
-            A function that takes a client's response, and returns the request whose question the response
-            answers, with the handler that resumes this request; None if that question is no longer open.
+            A function that takes a client's response to a question. It returns the request that the question
+            was asked for, and a handler that resumes this request; None if the question is no longer open.
 
         send:
             A function that sends whole lines. Several threads call it.
 
         limits:
-            The limits on the time of requests, and on the numbers of running and waiting requests.
+            The limits on how long requests can take, and on the numbers of running and waiting requests.
 
         describe_import:
-            A function that names the recipe that is being imported, for the error of a request that waited
-            too long.
+            A function that returns a suffix for error messages, which names the recipe that is being
+            imported; ``""`` if no recipe is being imported.
 
         many_clients:
             Whether the requests come from many clients, so that several can have the same id.
 
     Attributes:
         is_loaded:
-            Whether the recipes are imported. Until then, requests wait.
+            Whether the recipes have been imported. Until then, requests wait.
 
         count_waiting:
             A callback that receives 1 when a request starts to wait for a free slot, and -1 when it stops
@@ -177,8 +180,8 @@ class Dispatcher:
         self._held = 0
         self._waiting = WaitingQueue(limits.waiting)
         # The requests that run alongside the leader, each with the number of threads and event loops that run
-        # it: two while a thread hands it over to the event loop.
-        self._aside: dict[PendingRequest, int] = {}
+        # it. That number is two while a thread hands the request over to the event loop.
+        self._alongside: dict[PendingRequest, int] = {}
         self._interval = sys.getswitchinterval()
         self._sending = 0  # the number of replies that threads other than the leader are about to send
         self._events: deque[Event] = deque()
@@ -188,13 +191,15 @@ class Dispatcher:
         self._leader: DaemonThread | None = None
         self._next_events: Callable[[], Iterable[Event] | None] | None = None
         self._loop: EventLoopThread | None = None
-        self._clock = Clock(self._expire, self._find_current, self._replace_stuck, lambda: bool(self._aside))
+        self._clock = Clock(
+            self._expire, self._find_current, self._replace_stuck, lambda: bool(self._alongside)
+        )
 
     # The leader.
 
     @property
     def is_reading(self) -> bool:
-        """Whether a thread reads. Reading stops at the end of the input, or after too many failed reads."""
+        """Whether a thread is reading. Reading stops at the end of the input and after too many failures."""
         with self._lock:
             return self._leader is not None and self._leader.is_alive()
 
@@ -209,7 +214,8 @@ class Dispatcher:
 
         Args:
             next_events:
-                A function that waits for events, and returns None at the end. One thread at a time calls it.
+                A function that waits for events and returns them, or returns None at the end of the input.
+                Only one thread at a time calls it.
 
         Raises:
             RuntimeError: If no more threads can be started.
@@ -227,7 +233,7 @@ class Dispatcher:
             self._handle_queue(self._leader_state)
 
     def _start_leader(self) -> None:
-        """Start a new leader. The caller must hold the lock, for which the new thread waits."""
+        """Start a new leader. The caller must hold the lock, which the new thread waits for."""
         state = _ThreadState()
         leader = DaemonThread(self._lead, "leader", state)
         leader.start()
@@ -244,7 +250,7 @@ class Dispatcher:
                     self._flush()  # lines that the previous leader has not sent
                     if is_leading := self._handle_queue(state):
                         is_leading, failures = self._read(), 0
-                except BaseException as error:  # noqa: BLE001 (out of memory: open requests must be answered)
+                except BaseException as error:  # noqa: BLE001 (such as MemoryError; requests need a reply)
                     failures += 1
                     is_leading = self._recover(state, error) and failures < _MAX_FAILURES
                     time.sleep(failures * _RETRY_DELAY_S)
@@ -267,7 +273,9 @@ class Dispatcher:
             if failed is None and isinstance(event, Request):
                 failed = self._open.get(self._key(event))
         cause = (
-            "a message of a client could not be read" if event is None else "a message could not be handled"
+            "a client's message could not be read"
+            if event is None
+            else "a client's message could not be handled"
         )
         say(f"{cause}: {error!r}")
         if failed is not None:
@@ -287,7 +295,7 @@ class Dispatcher:
                 if not self._accept(event, state):
                     return False
             elif isinstance(event, Reply):
-                self._add(event.line)
+                self._buffer_or_send(event.line)
             elif isinstance(event, Cancelled):
                 self.cancel(event.request_id)
             elif (resumed := self._resume(event)) is not None and not self._run(*resumed, state):
@@ -307,7 +315,8 @@ class Dispatcher:
         limit = self._limits.timeout
         key, rejected, must_wait = self._key(request), None, False
         with self._lock:
-            # Hold the lock, so that a request that does not wait for the recipes has their snapshot.
+            # Create it under the lock, so that a request that does not wait for the recipes gets a snapshot
+            # that contains them.
             pending = PendingRequest(request, self._snapshot_for(request), limit, time.monotonic() + limit)
             is_new = key not in self._open
             if is_new:
@@ -315,15 +324,15 @@ class Dispatcher:
                 if pending.deadline < self._clock.next_deadline:  # noqa: PLR1730 (a call takes longer)
                     self._clock.next_deadline = pending.deadline
                 must_wait = not self.is_loaded or (
-                    len(self._aside) >= self._limits.renders and request.method in _RENDERS
+                    len(self._alongside) >= self._limits.renders and request.method in _RENDERS
                 )
                 if must_wait:
-                    rejected = self._wait(pending)
+                    rejected = self._add_waiting(pending)
         if not is_new:
-            error = InvalidRequest(f"id {key!r} is in use by a pending request")
-            self._add(request.answer(encode_error(request.id, error)))
+            error = InvalidRequest(f"the id {key!r} is already in use by a pending request")
+            self._buffer_or_send(request.answer(encode_error(request.id, error)))
             return True
-        if channel is not None and channel.gone:  # it disconnected before the request was in the table
+        if channel is not None and channel.gone:  # the client disconnected before the request was registered
             self._end(pending, CANCELLED)
             return True
         if not must_wait:
@@ -348,19 +357,19 @@ class Dispatcher:
                 self._close_request(pending)
                 self._sending += not is_leading
         if not is_leading:
-            self._finish_aside(pending, reply)
+            self._finish_alongside(pending, reply)
             return False
         if reply is not None:
             if pending.stop is not None:
                 self._stop(pending)
-            self._add(pending.request.answer(reply))
+            self._buffer_or_send(pending.request.answer(reply))
         return True
 
-    def _finish_aside(self, pending: PendingRequest, reply: Reply | None) -> None:
-        """Send the reply to a request whose thread is no longer the leader."""
+    def _finish_alongside(self, pending: PendingRequest, reply: Reply | None) -> None:
+        """Send the reply, if any, to a request whose thread is no longer the leader."""
         started = pending.slow_call_started
         if started is not None and time.monotonic() - started < _FAST_S:
-            pending.snapshot.slow.discard(pending.key)  # only the first call is slow, or the machine was busy
+            pending.snapshot.slow.discard(pending.key)  # only its first call is slow, or the machine was busy
         try:
             if reply is not None:
                 self._stop(pending)
@@ -368,10 +377,10 @@ class Dispatcher:
         finally:
             self._remove_running(pending)
 
-    def _add(self, line: bytes) -> None:
-        """Buffer a line to send it together with other lines; send a long line immediately."""
+    def _buffer_or_send(self, line: bytes) -> None:
+        """Buffer a line, to send it together with other lines; send a long line immediately."""
         if len(line) > _UNBUFFERED_BYTES:
-            self._flush()  # sent by itself, so that it is not copied again
+            self._flush()  # send the line separately, so that it is not copied again
             self._send(line)
         elif line:
             self._replies.append(line)
@@ -386,7 +395,7 @@ class Dispatcher:
     # The table.
 
     def answer(self, pending: PendingRequest, reply: Reply) -> bool:
-        """Send the reply unless the request has already been answered; return whether the reply was sent."""
+        """Send the reply, unless the request has already been answered. Return whether it was sent."""
         with self._lock:
             if pending.is_answered:
                 return False
@@ -412,7 +421,7 @@ class Dispatcher:
         deadline: float = inf,
     ) -> bool:
         """
-        Hold a request open until its client acts, because of a question or a stream.
+        Hold a request open for a question or a stream, until its client acts.
 
         Args:
             pending:
@@ -425,10 +434,10 @@ class Dispatcher:
                 A function that returns the error to send once the deadline has passed.
 
             deadline:
-                The deadline, by `time.monotonic`.
+                The deadline, as a timestamp of `time.monotonic`.
 
         Returns:
-            False if the request has been answered in the meantime.
+            True, or False if the request has been answered in the meantime.
         """
         with self._lock:
             if pending.is_answered:
@@ -447,11 +456,11 @@ class Dispatcher:
                 return False
             self._held -= 1
             pending.is_held, pending.stop, pending.on_deadline = False, None, None
-        self.set_limit(pending, pending.limit)
+        self.set_time_limit(pending, pending.limit)
         return True
 
     def check_held_limit(self) -> None:
-        """Raise TooManyRequests if no more requests may be held open."""
+        """Raise TooManyRequests if no more requests can be held open."""
         if self._held >= _MAX_HELD:
             msg = f"{_MAX_HELD:,} streams and forms are open, which is the limit: try again later"
             raise TooManyRequests(msg)
@@ -471,7 +480,7 @@ class Dispatcher:
                 self._sending -= 1
 
     def _end(self, pending: PendingRequest, reply: Reply) -> None:
-        """Answer a request whose code may still be running, and stop that code where possible."""
+        """Answer a request whose code may still be running, and stop that code if possible."""
         if self.answer(pending, reply):
             self._stop(pending)
 
@@ -484,8 +493,8 @@ class Dispatcher:
 
     # Requests that run alongside the leader.
 
-    def set_limit(self, pending: PendingRequest, seconds: float) -> None:
-        """Set the time limit of a request, from now on."""
+    def set_time_limit(self, pending: PendingRequest, seconds: float) -> None:
+        """Set the time limit of a request. The time is counted from now on."""
         pending.limit = seconds
         pending.deadline = time.monotonic() + seconds
         self._clock.next_deadline = min(self._clock.next_deadline, pending.deadline)
@@ -503,8 +512,8 @@ class Dispatcher:
             pending.slow_call_started = time.monotonic()
 
     def check_capacity(self) -> None:
-        """Raise TooManyRequests if no more requests may run alongside the leader."""
-        if len(self._aside) >= self._limits.renders:
+        """Raise TooManyRequests if no more requests can run alongside the leader."""
+        if len(self._alongside) >= self._limits.renders:
             msg = f"{self._limits.renders} requests are running, which is the limit: try again later"
             raise TooManyRequests(msg)
 
@@ -512,7 +521,7 @@ class Dispatcher:
         self,
         pending: PendingRequest,
         coroutine: Coroutine[Any, Any, T],
-        result: Callable[[Callable[[], T]], bytes],
+        encode_result: Callable[[Callable[[], T]], bytes],
     ) -> None:
         """
         Answer a request on the event loop.
@@ -524,9 +533,9 @@ class Dispatcher:
             coroutine:
                 The coroutine to run.
 
-            result:
-                A function that encodes the result. Its argument is a function that returns the result of the
-                coroutine, or raises its exception.
+            encode_result:
+                A function that encodes the result. It is passed a function that returns what the coroutine
+                has returned, or raises the exception that the coroutine has raised.
 
         Raises:
             RuntimeError: If no more threads can be started.
@@ -540,10 +549,10 @@ class Dispatcher:
         def on_done(task: "Task[T]") -> None:
             try:
                 if not pending.is_answered:
-                    reply = reply_to(pending, lambda _: result(task.result), self._limits.reply)
+                    reply = reply_to(pending, lambda _: encode_result(task.result), self._limits.reply)
                     self.answer(pending, reply or CANCELLED)
                 elif not task.cancelled():
-                    task.exception()  # otherwise asyncio reports that it was never retrieved
+                    task.exception()  # otherwise asyncio reports that the exception was never retrieved
             finally:
                 finish()
 
@@ -553,7 +562,7 @@ class Dispatcher:
             self._start_waiting()
 
         def stop() -> None:
-            if not loop.cancel(pending):  # a blocked loop never starts it
+            if not loop.cancel(pending):  # the task has not started, and a blocked loop never starts it
                 finish()
 
         with self._lock:
@@ -575,7 +584,7 @@ class Dispatcher:
         if self._next_events is None:  # `handle_events` runs on the caller's thread
             return
         previous = self._leader_state
-        with suppress(RuntimeError, MemoryError):  # if no thread can be started, other requests wait
+        with suppress(RuntimeError, MemoryError):  # if no thread can be started, other requests must wait
             self._start_leader()
             pending.thread = previous.thread
             self._add_running(pending)
@@ -583,35 +592,39 @@ class Dispatcher:
     def _add_running(self, pending: PendingRequest) -> None:
         """Count a request as running alongside the leader. The caller must hold the lock."""
         sys.setswitchinterval(_SHARED_INTERVAL_S)
-        self._aside[pending] = self._aside.get(pending, 0) + 1
+        self._alongside[pending] = self._alongside.get(pending, 0) + 1
         self._clock.wake()
 
     def _remove_running(self, pending: PendingRequest) -> None:
         """Stop counting a request as running alongside the leader, if it was counted."""
         with self._lock:
-            count = self._aside.pop(pending, 0)
+            count = self._alongside.pop(pending, 0)
             if count > 1:
-                self._aside[pending] = count - 1
-            if not self._aside and self.is_loaded:
+                self._alongside[pending] = count - 1
+            if not self._alongside and self.is_loaded:
                 sys.setswitchinterval(self._interval)
 
-    # Waiting requests: they wait for the recipes to be imported, or for a free slot alongside the leader.
+    # Requests that wait for the recipes to be imported, or for a free slot alongside the leader.
 
     @property
-    def waiting(self) -> int:
+    def waiting_count(self) -> int:
         """The number of waiting requests."""
         return len(self._waiting)
 
     def set_loaded(self) -> None:
-        """Run the requests that wait for the recipes."""
+        """Record that the recipes have been imported, and run the requests that waited for them."""
         with self._lock:
             self.is_loaded = True
-            if not self._aside:
+            if not self._alongside:
                 sys.setswitchinterval(self._interval)
         self._start_waiting()
 
-    def _wait(self, pending: PendingRequest) -> PendingRequest | None:
-        """Queue a request. Return the request to reject for it, if any. The caller must hold the lock."""
+    def _add_waiting(self, pending: PendingRequest) -> PendingRequest | None:
+        """
+        Queue a request. If the queue is full, return the request to reject, which may be the same one.
+
+        The caller must hold the lock.
+        """
         pending.is_waiting = True
         try:
             evicted = self._waiting.add(pending)
@@ -629,7 +642,7 @@ class Dispatcher:
     def _pop_waiting(self) -> PendingRequest | None:
         """Remove the next waiting request, if there is a free slot, and count it as running."""
         with self._lock:
-            while self.is_loaded and len(self._aside) < self._limits.renders:
+            while self.is_loaded and len(self._alongside) < self._limits.renders:
                 if (pending := self._waiting.pop()) is None:
                     return None
                 if not pending.is_answered:  # otherwise another thread is calling its `stop`
@@ -641,14 +654,14 @@ class Dispatcher:
         return None
 
     def _start_waiting(self) -> None:
-        """Start a thread for each waiting request that has a free slot."""
+        """Start a thread for each waiting request for which there is a free slot."""
         if self.is_loaded:
-            for _ in range(min(len(self._waiting), self._limits.renders - len(self._aside))):
-                with suppress(RuntimeError):  # the next thread that finishes runs it
+            for _ in range(min(len(self._waiting), self._limits.renders - len(self._alongside))):
+                with suppress(RuntimeError):  # the next thread that finishes runs the request
                     DaemonThread(self._run_waiting, "render").start()
 
     def _run_waiting(self) -> None:
-        """Run waiting requests on this thread, while there are free slots."""
+        """Run waiting requests on this thread as long as there are free slots."""
         state = _ThreadState()
         with cancelled_by(state.is_cancelled):
             while (pending := self._pop_waiting()) is not None:
@@ -665,21 +678,21 @@ class Dispatcher:
 
     # The clock.
 
-    def watch(self, guard: Watchdog | None) -> None:
-        """Re-arm *guard*, the watchdog of the process, as long as threads can run; None for no watchdog."""
-        self._clock.guard = guard
+    def set_watchdog(self, watchdog: Watchdog | None) -> None:
+        """Keep re-arming *watchdog* as long as threads can run. None means that there is no watchdog."""
+        self._clock.watchdog = watchdog
 
     def _find_current(self) -> PendingRequest | None:
         """
-        Return the request that the leader is running; None if there is none, or no thread can take over.
+        Return the request that the leader is running; None if there is none, or if no thread can take over.
         """
         return None if self._next_events is None else self._leader_state.current
 
     def _replace_stuck(self, pending: PendingRequest) -> None:
-        """Replace the leader if it is still running the request, and record the request as slow."""
+        """If the leader is still running the request, replace the leader, and record the call as slow."""
         with self._lock:
             if self._leader_state.current is pending:
-                if pending.about is not None:
+                if pending.item is not None:
                     pending.snapshot.slow.add(pending.key)
                 self._replace_leader(pending)
 
@@ -708,8 +721,8 @@ class Dispatcher:
                 How long to wait for running code, in seconds.
 
             shutdown_error:
-                A function that returns the error for a request that takes longer than *grace*; None to send
-                no reply.
+                A function that returns the error for a request that takes longer than *grace*. If it is None,
+                such requests do not get a reply.
         """
         deadline = time.monotonic() + grace
         self._end_held()
@@ -717,7 +730,7 @@ class Dispatcher:
             time.sleep(0.001)
             self._end_held()
         with suppress(IndexError):
-            while True:  # no thread is left to handle these events
+            while True:  # there is no thread left that could handle these events
                 event = self._events.popleft()
                 if isinstance(event, Request):
                     reply = encode_error(event.id, shutdown_error(event)) if shutdown_error else _UNANSWERED
@@ -725,7 +738,7 @@ class Dispatcher:
         unanswered = self._open_requests()
         if unanswered and not self.is_loaded and shutdown_error is None:
             progress = self._describe_import()
-            say(f"the input ended during the import{progress}; to wait longer for recipes, raise --grace")
+            say(f"the input ended while recipes were being imported{progress}; to wait longer, raise --grace")
         for pending in unanswered:
             reply = pending.error_reply(shutdown_error(pending.request)) if shutdown_error else _UNANSWERED
             self._end(pending, reply)

@@ -44,15 +44,15 @@ from promptkit.types.parsing import reader_for
 from promptkit.types.scalar_types import Reader
 from promptkit.types.unstructuring import text_as_entered
 
-#: How long to wait for an answer, in seconds. A `requestState` is valid equally long.
+#: How long to wait for an answer, in seconds. A `requestState` is valid for the same time.
 _ANSWER_WITHIN_S: Final = 900.0
 
 _METHOD: Final = "elicitation/create"
 
-#: The maximum number of questions per request. A second one is asked if the first answer is incomplete.
+#: The maximum number of questions per request. The second one is asked if the first answer is incomplete.
 _MAX_QUESTIONS: Final = 2
 
-#: The prefixes of a `requestState`: the number of questions asked so far.
+#: The prefixes that a `requestState` can have. The prefix is the number of questions asked so far.
 _QUESTION_COUNTS: Final = frozenset(str(number + 1) for number in range(_MAX_QUESTIONS))
 
 #: The key of the only question in an `InputRequiredResult`.
@@ -89,7 +89,7 @@ class Question(Struct, frozen=True):
             form offers the optional arguments.
 
         count:
-            The number of questions asked for the request so far.
+            The number of questions that have been asked for the request so far.
     """
 
     pending: PendingRequest
@@ -99,15 +99,15 @@ class Question(Struct, frozen=True):
     count: int = 0
 
     @property
-    def asked(self) -> tuple[Argument, ...]:
-        """The arguments that the form has fields for, in order; none if there is nothing to ask."""
+    def requested_arguments(self) -> tuple[Argument, ...]:
+        """The arguments that the form has fields for, in order; empty if there is nothing to ask."""
         request = self.pending.request
         return form_arguments(
             self.prompt,
             self.errors,
             self.arguments,
             has_defaults=request.revision.elicitation_modes,
-            cuts_at_blanks=_profile_field(request, "cuts_at_blanks"),
+            cuts_at_blanks=_profile_flag(request, "cuts_at_blanks"),
         )
 
     def merge_answer(self, result: Any) -> dict[str, Any]:
@@ -116,14 +116,14 @@ class Question(Struct, frozen=True):
 
         Args:
             result:
-                The result of an ``elicitation/create`` request; None for an error.
+                The result of an ``elicitation/create`` request; None if the client responded with an error.
 
         Raises:
             ArgumentsError: If the user declined or cancelled, or if *result* is None.
 
             InvalidParams: If *result* is malformed.
         """
-        names = {argument.name for argument in self.asked}
+        names = {argument.name for argument in self.requested_arguments}
         answers = None if result is None else read_answer(result, names)
         if answers is None:
             raise self.errors
@@ -132,24 +132,24 @@ class Question(Struct, frozen=True):
 
 class Elicitation:
     """
-    The elicitation requests sent to one client, whether or not it uses a protocol session.
+    Asks users for arguments through their clients, and keeps track of the open questions.
 
     Args:
         session:
-            The client's session.
+            The session of the client whose requests do not have a channel.
 
         dispatcher:
-            The dispatcher, which keeps a request pending while its question is open.
+            The dispatcher, which holds a request open while its question is open.
 
         send:
             A function that sends whole lines. It may be called from several threads.
 
         signer:
-            The signer of each ``requestState``. By default, its key is random.
+            The signer of each ``requestState``. The default signer has a random key.
 
     Attributes:
         prefix:
-            The prefix of question ids.
+            The prefix of the ids of questions.
     """
 
     def __init__(
@@ -165,22 +165,24 @@ class Elicitation:
         self.prefix = "promptkit-"
         self._numbers = count(1)
         self._open: dict[RequestId, Question] = {}
-        # Held while a question is sent or withdrawn. The request can be answered in another way at any time.
-        # The question is then either never sent, or withdrawn after it was sent. Reentrant, because a client
-        # in this process may answer immediately.
+        # Held while a question is sent or withdrawn. A request can be answered in another way at any time,
+        # such as with a timeout error. Its question is then either never sent, or withdrawn after it was
+        # sent. The lock is reentrant, because a client in this process may answer immediately.
         self._asking = RLock()
         self._signer = signer or RequestStateSigner()
 
-    def arguments(self, pending: PendingRequest, prompt: CompiledPrompt) -> tuple[dict[str, Any] | None, int]:
+    def read_repeated_request(
+        self, pending: PendingRequest, prompt: CompiledPrompt
+    ) -> tuple[dict[str, Any] | None, int]:
         """
-        Return the arguments of a repeated request, and the number of questions asked for it.
+        Return the arguments of a repeated request, and the number of questions asked for it so far.
 
-        Without a ``requestState``, or with an expired one, answers are ignored, and the number is 0.
+        If the ``requestState`` is missing or has expired, answers are ignored, and the number is 0.
 
         Raises:
             InvalidParams: If the ``requestState`` was not issued by this server for this request.
 
-            ArgumentsError: If the user declined.
+            ArgumentsError: If the user declined or cancelled.
         """
         request = pending.request
         params: wire.GetPromptParams = request.params
@@ -191,7 +193,7 @@ class Elicitation:
         if not self._signer.is_fresh(token, request.method, _signed_fields(request, count)):
             return params.arguments, 0
         question = _make_question(pending, prompt, params.arguments)
-        if not question.asked or not answers or _QUESTION_KEY not in answers:
+        if not question.requested_arguments or not answers or _QUESTION_KEY not in answers:
             return params.arguments, count
         return question.merge_answer(answers[_QUESTION_KEY]), count
 
@@ -201,25 +203,26 @@ class Elicitation:
         """
         Return a question about the optional arguments.
 
-        Return None if the client has no forms, an argument is missing or invalid, or there is nothing to ask.
+        Return None if the client cannot show forms, if an argument is missing or invalid, or if there is
+        nothing to ask.
         """
         if not self._can_ask(pending.request):
             return None
         question = _make_question(pending, prompt, supplied)
-        return question if question.asked and not question.errors.errors else None
+        return question if question.requested_arguments and not question.errors.errors else None
 
     def ask(self, question: Question) -> wire.InputRequiredResult | None:
         """
-        Ask *question*.
+        Ask the user *question*.
 
-        A modern client gets the returned result, and repeats its request. A client with a session is sent a
-        request instead. This method then returns None, and the client's own request is held open until the
-        client answers.
+        The returned result is for a modern client, which repeats its request with the answers. A client with
+        a session is sent a request instead. This method then returns None, and the client's own request is
+        held open until the client answers.
 
         Raises:
             ArgumentsError: If the user cannot be asked, or was already asked the maximum number of times.
 
-            MissingCapability: If the client declared elicitation earlier, but no longer does.
+            MissingCapability: If the client declared the elicitation capability earlier, but no longer does.
 
             TooManyRequests: If too many streams and forms are open.
         """
@@ -233,10 +236,10 @@ class Elicitation:
         return wire.InputRequiredResult(requests, state, result_type="input_required")
 
     def _params(self, question: Question) -> dict[str, Any]:
-        """Return the params of the ``elicitation/create`` request that asks *question*."""
+        """Return the params of the ``elicitation/create`` request for *question*."""
         request, prompt, errors = question.pending.request, question.prompt, question.errors
         is_opt_in = request.method == "tools/call" and prompt.elicit is None
-        if is_opt_in or question.count >= _MAX_QUESTIONS or not question.asked:
+        if is_opt_in or question.count >= _MAX_QUESTIONS or not question.requested_arguments:
             raise errors
         if not self._can_ask(request):
             if request.params.request_state is None or not request.revision.stateless:
@@ -244,13 +247,13 @@ class Elicitation:
             msg = "arguments are still missing, but the request no longer declares elicitation"
             raise MissingCapability(msg, {"requiredCapabilities": {"elicitation": {"form": {}}}})
         if request.revision.stateless:
-            # The next retry only carries the answers to this question, so ask for all missing arguments.
+            # The repeated request only has the answers to this question, so ask for all missing arguments.
             original = _make_question(question.pending, prompt, request.params.arguments)
             errors = original.errors if original.errors.errors else errors
             question = structs.replace(question, arguments=original.arguments, errors=errors)
         return elicitation_params(
             prompt,
-            question.asked,
+            question.requested_arguments,
             modes=request.revision.elicitation_modes,
             values=question.arguments,
             errors=question.errors,
@@ -294,11 +297,11 @@ class Elicitation:
                 question.pending.request.sender(self._send)(cancelled)
 
     def needs_forms(self, request: Request) -> bool:
-        """Return whether the client shows forms, but never sends a request without required arguments."""
-        return self._can_ask(request) and _profile_field(request, "rejects_missing")
+        """Return whether the client can show forms, but never sends requests without required arguments."""
+        return self._can_ask(request) and _profile_flag(request, "rejects_missing")
 
     def _can_ask(self, request: Request) -> bool:
-        """Return whether the client can show forms. An empty elicitation capability declares this as well."""
+        """Return whether the client can show forms. An empty elicitation capability means that it can."""
         if not request.revision.elicitation:
             return False
         capability = request.capabilities.get("elicitation")
@@ -306,16 +309,16 @@ class Elicitation:
         return has_forms and (request.revision.stateless or self._has_session(request))
 
     def _has_session(self, request: Request) -> bool:
-        """Return whether the client has a session, in which it can be sent a question."""
+        """Return whether the client has a session through which it can be sent a question."""
         if request.channel is None:
-            return self._session.subscriptions.session
+            return self._session.subscriptions.has_session
         return bool(request.channel.session_id) and request.channel.accepts_stream
 
 
 def _make_question(
     pending: PendingRequest, prompt: CompiledPrompt, arguments: Mapping[str, Any] | None
 ) -> Question:
-    """Return the question about missing and invalid arguments. Without such arguments, it has no errors."""
+    """Return the question about the missing and invalid arguments. If there are none, it has no errors."""
     errors = ArgumentsError(prompt.name, ())
     try:
         prompt.arguments.read(arguments)
@@ -325,13 +328,13 @@ def _make_question(
 
 
 def _split_state(state: str) -> tuple[int, str]:
-    """Split a `requestState` into the number of questions (0 if it is invalid) and the signed token."""
+    """Split a `requestState` into the number of questions, which is 0 if it is invalid, and the token."""
     count, _, token = state.partition(".")
     return (int(count), token) if count in _QUESTION_COUNTS else (0, state)
 
 
 def _signed_fields(request: Request, count: int) -> dict[str, Any]:
-    """Return the fields of a request that must be equal when it is repeated, and its caller."""
+    """Return the fields of a request that must not change when it is repeated, including its caller."""
     params, principal = request.params, request.principal
     sender = {} if principal is None else {"sender": principal.identity}
     return {"name": params.name, "arguments": params.arguments or {}, "asked": count, **sender}
@@ -341,8 +344,9 @@ def askable_arguments(prompt: CompiledPrompt, errors: ArgumentsError) -> tuple[A
     """
     Return the missing and invalid arguments that a form can ask for, in the order of the signature.
 
-    The result is empty if the prompt is never elicited, or if an error is about a secret, about an unknown
-    argument, or inside a JSON value, because forms cannot correct these.
+    The result is empty if the prompt never asks for arguments. It is also empty if an error cannot be
+    corrected in a form: an error about a secret, an unknown argument, a part of a JSON value, or a value that
+    can come from the server's environment.
     """
     known, invalid = prompt.arguments.by_name, {error.argument for error in errors.errors}
     if prompt.elicit is False or any(error.path for error in errors.errors):
@@ -363,10 +367,10 @@ def form_arguments(
     cuts_at_blanks: bool = False,
 ) -> tuple[Argument, ...]:
     """
-    Return the arguments that a form has fields for, in order; none if there is nothing to ask.
+    Return the arguments that a form has fields for, in order; empty if there is nothing to ask.
 
-    These are the missing and invalid arguments. If fields can show defaults, the optional arguments that the
-    client has not sent have fields, too. Without missing and invalid arguments, only prompts with
+    These are the missing and invalid arguments. If fields can have defaults, the optional arguments that the
+    client has not sent have fields as well. If no arguments are missing or invalid, only prompts with
     ``elicit="always"`` have a form.
 
     Args:
@@ -380,30 +384,30 @@ def form_arguments(
             The arguments that the client has sent.
 
         has_defaults:
-            Whether fields have defaults.
+            Whether fields can have defaults.
 
         cuts_at_blanks:
             Whether the client may have sent only the first word of each text. If so, text arguments have
-            fields, too.
+            fields even if they were sent.
     """
-    asked = askable_arguments(prompt, errors)
+    needed = askable_arguments(prompt, errors)
 
     def has_field(argument: Argument) -> bool:
-        if argument in asked:
+        if argument in needed:
             return True
         if argument.name in sent:
             return cuts_at_blanks and _is_text(argument)
         return has_defaults and not (argument.arg.secret or argument.arg.env)
 
-    is_needed = asked or (prompt.elicit == "always" and not errors.errors)
+    is_needed = needed or (prompt.elicit == "always" and not errors.errors)
     return tuple(filter(has_field, prompt.arguments.ordered)) if is_needed else ()
 
 
-def _profile_field(request: Request, name: str) -> bool:
+def _profile_flag(request: Request, name: str) -> bool:
     """Return a boolean field of the client's profile; False if the client has no profile."""
     if request.client is None:
         return False
-    from promptkit.clients.profiles import find_client  # only clients with forms need it
+    from promptkit.clients.profiles import find_client  # only needed for clients that can show forms
 
     return bool(getattr(find_client(request.client.name), name, False))
 
@@ -473,8 +477,8 @@ def requested_schema(
     """
     Return the schema of a form with a field for each of *arguments*.
 
-    A field allows the values that its argument accepts, as far as a form can express that. Descriptions cover
-    the rest.
+    A field only allows the values that its argument accepts, as far as forms can express such limits. Its
+    description explains all other limits.
 
     Args:
         arguments:
@@ -500,7 +504,7 @@ def requested_schema(
 
 
 def _default(argument: Argument, field: Schema, value: Any) -> Any:
-    """Return the default of a field: the text that was sent, or the default of an optional argument."""
+    """Return a field's default: the text that was sent, or the default of an optional argument, if any."""
     if isinstance(value, str) and _is_text(argument):
         return value
     default = argument.default
@@ -521,8 +525,8 @@ def read_answer(response: Any, names: Collection[str]) -> dict[str, Any] | None:
             The decoded result of an ``elicitation/create`` request.
 
         names:
-            The arguments that were asked for. Some values may be missing; values of other arguments are
-            ignored.
+            The names of the arguments that were asked for. Their values may be missing from the response; the
+            values of other arguments are ignored.
 
     Raises:
         InvalidParams: If *response* is malformed.
@@ -547,7 +551,7 @@ def _property(argument: Argument, *, has_modes: bool) -> Schema:
         _multiple_choice_field(annotation, schema) if has_modes and is_list(annotation) else None
     )
     field = choice or _number_field(annotation, schema) or _text_field(argument, annotation, schema)
-    # A choice does not need the description of the accepted text.
+    # For a choice, omit the part of the description that explains which text is accepted.
     labels = {
         "title": argument.title,
         "description": argument.arg.description if choice else argument.description,
@@ -556,13 +560,13 @@ def _property(argument: Argument, *, has_modes: bool) -> Schema:
 
 
 def _choice_field(reader: Reader, annotation: Any, *, has_modes: bool) -> Schema | None:
-    """Return a field to choose one value, or None if the values cannot be listed."""
+    """Return a field for choosing one value, or None if the values cannot be listed."""
     if annotation is bool:
         return {"type": "boolean"}
     if not is_enumerable(annotation):
         return None
-    # Values of different types may have the same text. Empty text is omitted, because it would mean that
-    # nothing was entered.
+    # Values of different types can have the same text. Empty text is omitted, because it would mean that the
+    # user has not entered anything.
     values = list(dict.fromkeys(filter(None, reader.values)))
     if not reader.meanings:
         return {"type": "string", "enum": values}
@@ -576,14 +580,14 @@ def _choice_field(reader: Reader, annotation: Any, *, has_modes: bool) -> Schema
 
 
 def _titled_choices(values: Iterable[str], reader: Reader) -> list[dict[str, str]]:
-    """Return choices with titles that explain the values."""
+    """Return choices whose titles explain the values."""
     meanings = reader.meanings
     titles = {value: f"{value}: {meanings[value]}" if value in meanings else value for value in values}
     return [{"const": value, "title": title} for value, title in titles.items()]
 
 
 def _multiple_choice_field(annotation: Any, schema: Schema) -> Schema | None:
-    """Return a field to choose several values, or None if the values cannot be listed."""
+    """Return a field for choosing several values, or None if the values cannot be listed."""
     item = get_args(annotation)[0]
     reader = reader_for(item)
     choice = _choice_field(reader, unwrap_type(item, core=True), has_modes=True) if reader else None
@@ -598,7 +602,7 @@ def _number_field(annotation: Any, schema: Schema) -> Schema | None:
     if (annotation is not int and annotation is not float) or "multipleOf" in schema:
         return None
     is_int, bounds = annotation is int, _pick(schema, "minimum", "maximum")
-    # Forms have no exclusive bounds.
+    # Forms do not support exclusive bounds.
     if (bound := schema.get("exclusiveMinimum")) is not None:
         bounds["minimum"] = bound + 1 if is_int else nextafter(bound, inf)
     if (bound := schema.get("exclusiveMaximum")) is not None:
@@ -608,8 +612,8 @@ def _number_field(annotation: Any, schema: Schema) -> Schema | None:
 
 def _text_field(argument: Argument, annotation: Any, schema: Schema) -> Schema:
     field: Schema = {"type": "string"}
-    # Only for `str`, because base64 is longer than the bytes that it encodes, and other types accept more
-    # text than their schema allows.
+    # Only limit the length for `str`: base64 is longer than the bytes that it encodes, and other types accept
+    # more text than their schema allows.
     field |= _pick(schema, "minLength", "maxLength") if annotation is str else {}
     if format_ := _format(argument.reader, annotation, schema):
         field["format"] = format_
@@ -619,9 +623,9 @@ def _text_field(argument: Argument, annotation: Any, schema: Schema) -> Schema:
 
 
 def _format(reader: Reader, annotation: Any, schema: Schema) -> str | None:
-    """Return the format of a type's text, if forms have that format."""
+    """Return the format of a type's text; None if it has none, or if forms do not support the format."""
     if annotation is datetime:
-        with suppress(ConversionError):  # a type without a time zone
+        with suppress(ConversionError):  # the type only accepts times without a time zone
             reader.read("2026-01-31T12:00:00Z")
             return "date-time"
         return None

@@ -19,8 +19,8 @@ from promptkit.standard_error import say
 
 T = TypeVar("T")
 
-#: The maximum number of threads that coroutines can delegate to, which start on demand. Python's default on a
-#: small machine is six, so that six hanging calls would block all others indefinitely.
+#: The maximum number of threads that coroutines can delegate calls to. They are started on demand. On a small
+#: machine, Python's default is six threads, so that six hanging calls would block all others indefinitely.
 _DELEGATE_THREADS: Final = 32
 
 #: How long tasks that prompts have left running may take to stop after they are cancelled, in seconds.
@@ -76,7 +76,7 @@ class EventLoopThread:
             RuntimeError: If the loop has stopped.
         """
         self._tasks[pending] = None
-        try:  # with a new context, because the calling thread's may have variables of other requests
+        try:  # in a new context, because the calling thread's context may contain other requests' variables
             self._loop.call_soon_threadsafe(self._start_task, pending, coroutine, on_done, context=Context())
         except RuntimeError:
             del self._tasks[pending]
@@ -84,15 +84,15 @@ class EventLoopThread:
             raise
 
     def cancel(self, pending: PendingRequest) -> bool:
-        """Cancel the task of an answered request, which then cleans up. Return whether it had started."""
+        """Cancel the task of an answered request, which can then clean up. Return whether it had started."""
         with suppress(RuntimeError):  # the loop has stopped
             self._loop.call_soon_threadsafe(self._cancel, pending)
         return self._tasks.get(pending) is not None
 
     def end(self) -> None:
-        """Stop the loop and its thread once no task is left."""
+        """Stop the loop and its thread once no tasks are left."""
         self._is_ending = True
-        with suppress(RuntimeError):  # it has stopped
+        with suppress(RuntimeError):  # the loop has already stopped
             self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _start_task(self, pending: PendingRequest, coroutine: Coroutine[Any, Any, T], on_done: Any) -> None:
@@ -120,10 +120,11 @@ class EventLoopThread:
 
     def _run(self) -> None:
         while (self._tasks or not self._is_ending) and not self._loop.is_closed():
-            # SystemExit in a task stops the loop, and so can a lack of memory. Other tasks continue.
+            # A SystemExit in a task stops the loop, as can a lack of memory. The loop is run again, so that
+            # other tasks continue.
             with suppress(BaseException):
                 self._loop.run_forever()
-        with suppress(Exception):  # authors' tasks may raise
+        with suppress(Exception):  # authors' tasks can raise anything
             self._close()
 
     def _close(self) -> None:

@@ -1,5 +1,5 @@
 """
-The identity of a server, which comes from the project that contains its recipes, and can be overridden.
+The identity of a server. It comes from the project that contains the recipes, and can be overridden.
 
 A project describes its server in ``[project]`` and ``[tool.promptkit.server]`` of its ``pyproject.toml``.
 """
@@ -24,7 +24,7 @@ from promptkit.language.media import IMAGE_TYPES, Icon, sniff
 from promptkit.loader.targets import locate_target, project_of, split_prefix, split_target
 from promptkit.protocol.capabilities import ServerInfo
 
-#: The identity of recipes without a project.
+#: The identity of a server whose recipes do not belong to a project.
 UNKNOWN: Final = ServerInfo("promptkit", "0")
 
 #: The settings in ``[tool.promptkit.server]``.
@@ -33,32 +33,33 @@ SETTINGS: Final = ("name", "version", "title", "description", "website", "icons"
 #: The settings of an icon.
 ICON_SETTINGS: Final = ("src", "mime-type", "sizes", "theme")
 
-#: Maximum sizes of files: instructions, and an icon, which every client gets when it connects.
+#: The maximum sizes of an instructions file and of an icon file, in bytes. Every client gets the content of
+#: these files when it connects.
 MAX_INSTRUCTIONS: Final = 1 << 16
 _MAX_ICON: Final = 1 << 16
 
-#: The labels of ``[project.urls]`` for a website, normalized.
+#: The labels in ``[project.urls]``, in normalized form, that name the project's website.
 _WEBSITES: Final = ("homepage", "website")
 
 _SVG: Final = "image/svg+xml"
 
 
-def find_server_info(targets: Sequence[str], **chosen: Any) -> ServerInfo:
+def find_server_info(targets: Sequence[str], **overrides: Any) -> ServerInfo:
     """
     Return the identity of a server.
 
     Args:
         targets:
-            The served targets. The server's project is that of the first target.
+            The served targets. The first target determines the project.
 
-        chosen:
+        overrides:
             Values that override those of the project, unless they are None or empty.
 
     Raises:
         ConfigurationError: If the project's ``pyproject.toml`` is invalid.
     """
     return structs.replace(
-        _read_target_info(targets[0]), **{key: value for key, value in chosen.items() if value}
+        _read_target_info(targets[0]), **{key: value for key, value in overrides.items() if value}
     )
 
 
@@ -66,8 +67,8 @@ def find_project_file(target: str) -> str | None:
     """
     Return the path of the ``pyproject.toml`` of a target's project, whether or not the file exists.
 
-    The result is None for a target that does not exist or is installed in an environment, and for a file that
-    belongs to another user.
+    The result is None if the target does not exist or is installed in an environment, or if the file belongs
+    to another user.
     """
     target = split_prefix(target)[1]
     location = locate_target(target)
@@ -76,7 +77,7 @@ def find_project_file(target: str) -> str | None:
     if origin is None or project is None:
         return None
     if not INSTALL_FOLDERS.isdisjoint(Path(os.path.relpath(origin, os.path.dirname(project))).parts):
-        return None  # the project is that of the environment, if any
+        return None  # the project, if any, is the one that contains the environment
     file = os.path.join(project, "pyproject.toml")
     return None if has_untrusted_owner(file, origin) else file
 
@@ -166,7 +167,7 @@ def _table(document: Mapping[str, Any], key: str, file: str) -> Mapping[str, Any
 
 class _TableReader:
     """
-    Reads the settings of one table.
+    A reader for the settings in one table.
 
     Args:
         file:
@@ -183,7 +184,7 @@ class _TableReader:
         self._file, self._name, self._table = file, name, table
 
     def text(self, key: str) -> str | None:
-        """Return a string as a single line; None if it is not set."""
+        """Return a text setting as a single line; None if it is not set."""
         value = self._table.get(key)
         if value is None:
             return None
@@ -193,14 +194,14 @@ class _TableReader:
         return text
 
     def website(self) -> str | None:
-        """Return the URL of a website; None if it is not set."""
+        """Return the URL in ``website``; None if it is not set."""
         url = self.text("website")
         if url is not None and not is_website(url):
             self._fail(f"website must be a URL such as https://prompts.example, not {url!r}")
         return url
 
     def homepage(self) -> str | None:
-        """Return the URL of the project's website in ``[project.urls]``; None if there is none."""
+        """Return the URL of the project's website from ``[project.urls]``; None if there is none."""
         urls = self._table.get("urls")
         labels = urls.items() if isinstance(urls, Mapping) else ()
         by_label = {re.sub(r"[\W_]", "", label).lower(): url for label, url in labels}
@@ -223,7 +224,7 @@ class _TableReader:
 
     def icons(self) -> tuple[Icon, ...]:
         """
-        Return the icons. Each is set as a URI, a file of the project, or a table with a ``src``.
+        Return the icons. Each icon is set as a URI, as a file in the project, or as a table with a ``src``.
         """
         values = self._table.get("icons", [])
         if not isinstance(values, list):
@@ -245,7 +246,7 @@ class _TableReader:
             self._fail(f"icons: {error}")
 
     def _read(self, key: str, path: str, limit: int) -> bytes:
-        """Return the content of a file of the project."""
+        """Return the content of a file in the project."""
         folder = Folder(os.path.dirname(self._file))
         try:
             return folder.read(folder.resolve(path), limit)
@@ -270,14 +271,14 @@ def is_website(url: object) -> bool:
 
 def is_uri(source: str) -> bool:
     """
-    Return whether the source of an icon is a URI, not a path. One letter before the colon is a Windows drive.
+    Return whether an icon's source is a URI, not a path. A single letter before a colon is a Windows drive.
     """
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", source) is not None
 
 
 def image_uri(path: str, data: bytes) -> str:
     """
-    Return a ``data:`` URI of an image.
+    Return a ``data:`` URI that contains an image.
 
     Raises:
         ValueError: If the file is not an image that clients can show.
@@ -292,7 +293,7 @@ def image_uri(path: str, data: bytes) -> str:
 
 def read_instructions(path: str | os.PathLike[str]) -> str:
     """
-    Return instructions from a file.
+    Return the instructions in a file.
 
     Raises:
         ValueError: If the file cannot be read, is too large, or is not UTF-8.

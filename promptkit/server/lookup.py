@@ -21,7 +21,7 @@ from promptkit.server.snapshot import Snapshot
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
 
-#: The errors of an author's function that calls another prompt or resource with invalid arguments.
+#: The errors that an author's function raises if it makes an invalid call to another prompt or resource.
 _NESTED_ERRORS: Final = (ArgumentsError, UnknownPromptError, UnknownResourceError)
 
 
@@ -34,13 +34,13 @@ class RequestTarget(Struct, frozen=True):
             ``"prompt"`` or ``"resource"``.
 
         identifier:
-            The name or URI in the request. A URI may contain argument values.
+            The name or URI in the request. A URI can contain argument values.
 
         item:
             The prompt or resource; None if it does not exist.
 
         arguments:
-            The arguments in the request, by name.
+            The arguments in the request, keyed by name.
     """
 
     kind: str
@@ -67,8 +67,8 @@ def name_of(item: CompiledPrompt | CompiledResource | CompiledSkill) -> str:
     return item.name if isinstance(item, CompiledPrompt) else item.uri_template
 
 
-def known_method(request: Request, fallback: str) -> str:
-    """Return the method of a request, or *fallback* for unknown methods, whose number is unbounded."""
+def method_or_fallback(request: Request, fallback: str) -> str:
+    """Return a request's method, or *fallback* if it is unknown. Clients can send any number of those."""
     return request.method if request.method in METHODS else fallback
 
 
@@ -84,7 +84,7 @@ def find_target(request: Request, catalog: Catalog) -> RequestTarget | None:
         return RequestTarget("resource", params.uri, resource, variables)
     if not isinstance(params, wire.CompleteParams):
         return None
-    arguments, ref = chosen_arguments(params), params.ref
+    arguments, ref = completion_arguments(params), params.ref
     if isinstance(ref, wire.PromptReference):
         return RequestTarget("prompt", ref.name, _get_prompt(catalog, ref.name), arguments)
     return RequestTarget("resource", ref.uri, catalog.find_template(ref.uri), arguments)
@@ -99,9 +99,9 @@ def _get_prompt(catalog: Catalog, name: str) -> CompiledPrompt | None:
 
 def find_missing_scopes(request: Request, full: Snapshot, view: Snapshot) -> frozenset[str]:
     """
-    Return the scopes of the requested item if it is in *full*, but not in *view*; otherwise none.
+    Return the scopes that the requested item requires, if *full* contains the item, but *view* does not.
 
-    *full* contains all items, and *view* those that the caller can see.
+    Otherwise, the result is empty. *full* contains all items, and *view* those that the caller can see.
     """
     item = _find_item(request, full)
     if item is None or _find_item(request, view) is not None:
@@ -120,7 +120,7 @@ def _find_item(request: Request, snapshot: Snapshot) -> CompiledPrompt | Compile
 
 
 def _find_called_prompt(params: wire.GetPromptParams, snapshot: Snapshot) -> CompiledPrompt | None:
-    """Return the prompt that a tool call renders, directly or through the tool that renders by name."""
+    """Return the prompt that a tool call renders, directly or through the tool that gets prompts by name."""
     name: Any = params.name
     if snapshot.tools.is_search_only:
         name = (params.arguments or {}).get("name") if name == GET else None
@@ -128,7 +128,7 @@ def _find_called_prompt(params: wire.GetPromptParams, snapshot: Snapshot) -> Com
     return None if prompt is None or prompt.tool is False else prompt
 
 
-def chosen_arguments(params: wire.CompleteParams) -> dict[str, str]:
+def completion_arguments(params: wire.CompleteParams) -> dict[str, str]:
     """Return the values chosen for other arguments, and the text of the argument to complete, by name."""
     return {**params.chosen, params.argument.name: params.argument.value}
 
@@ -137,10 +137,10 @@ def read_and_redact_secrets(
     arguments: Arguments, sent: Mapping[str, Any] | None, read: Callable[[Any], dict[str, Any]]
 ) -> dict[str, Any]:
     """
-    Return the values that *read* returns for a client's arguments.
+    Return the values that *read* returns for the arguments that a client has sent.
 
-    While serving, the secrets among them are redacted in all later output of the process, because the
-    author's code may start threads or create objects that print them later.
+    While serving, redact the secrets among them in everything that the process prints from now on, because
+    the author's code may start threads or create objects that print these secrets later.
     """
     if not arguments.secret:
         return read(sent)
@@ -154,16 +154,16 @@ def call_author(function: Callable[[*Args], T], *args: *Args) -> T:
     """
     Call an author's *function*.
 
-    A prompt that calls another prompt with invalid arguments has a bug. The client's request is valid, so it
-    must not get the error about these arguments.
+    A prompt that calls another prompt with invalid arguments has a bug. The client's own request is valid, so
+    the client must not get the error about these arguments.
 
     Raises:
-        RuntimeError: If the function calls another prompt or resource with invalid arguments.
+        RuntimeError: If the function makes an invalid call to another prompt or resource.
 
         Exception: Any other exception that the function raises.
     """
     try:
         return function(*args)
     except _NESTED_ERRORS as error:
-        msg = "it made an invalid call to another prompt or resource"
+        msg = "the function made an invalid call to another prompt or resource"
         raise RuntimeError(msg) from error

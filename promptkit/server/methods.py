@@ -1,5 +1,5 @@
 """
-The handlers of the methods.
+The handlers for the protocol's methods.
 
 They list and render prompts, read resources and skills, complete arguments, and open streams.
 
@@ -38,7 +38,7 @@ from promptkit.protocol.limits import Limits
 from promptkit.protocol.pagination import Pages
 from promptkit.server.dispatch import Dispatcher, Handler
 from promptkit.server.elicitation import Elicitation, Question
-from promptkit.server.lookup import call_author, chosen_arguments, read_and_redact_secrets
+from promptkit.server.lookup import call_author, completion_arguments, read_and_redact_secrets
 from promptkit.server.notifier import Notifier, ResourceWatch
 from promptkit.server.pending import PendingRequest
 from promptkit.server.rate_limits import REPORTS_PER_S, TokenBucket, TokenBuckets
@@ -46,17 +46,17 @@ from promptkit.server.rate_limits import REPORTS_PER_S, TokenBucket, TokenBucket
 
 class Methods:
     """
-    The handlers of the methods.
+    The handlers for the protocol's methods.
 
     Args:
         dispatcher:
-            The dispatcher, which runs authors' functions, and keeps streams open.
+            Runs authors' functions, and keeps streams open.
 
         elicitation:
-            The elicitation, which asks the client for missing arguments.
+            Asks users for missing arguments.
 
         notifier:
-            The notifier, which notifies clients of changes.
+            Notifies clients of changes.
 
         watch:
             Detects changes to subscribed resources.
@@ -86,7 +86,7 @@ class Methods:
         self._completions = TokenBuckets(limits.completions, "completion requests")
 
     def handlers(self) -> dict[str, Handler]:
-        """Return the handler of each method. Handlers enforce the rate limit on requests."""
+        """Return the handler for each method. Handlers enforce the rate limit on requests."""
         handlers: dict[str, Handler] = {
             "prompts/get": self._get,
             "prompts/list": self._list,
@@ -118,19 +118,21 @@ class Methods:
         """Return the result of ``prompts/get``, or None if the reply is sent later."""
         request = pending.request
         params = request.params
-        prompt = pending.about
+        prompt = pending.item
         if prompt is None:
-            prompt = pending.about = pending.snapshot.catalog[params.name]
+            prompt = pending.item = pending.snapshot.catalog[params.name]
         if params.request_state is None and params.input_responses is None:
             if request.large:
                 prompt.arguments.check_values(params.arguments or {}, self._limits.values)
             return self._render(pending, prompt, params.arguments)
         # A modern client repeats its request with the values that the user has entered.
-        supplied, count = self._elicitation.arguments(pending, prompt)
+        supplied, count = self._elicitation.read_repeated_request(pending, prompt)
         return self._render(pending, prompt, self._check_arguments(prompt, supplied), count)
 
     def _list(self, pending: PendingRequest) -> bytes:
-        """Return a page of a list. Arguments that a form can ask for may be listed as optional."""
+        """
+        Return a page of a list. For some clients, arguments that a form can ask for are listed as optional.
+        """
         request = pending.request
         forms = request.method == "prompts/list" and self._elicitation.needs_forms(request)
         pages = pending.snapshot.pages(request.method, request.revision, forms=forms)
@@ -139,8 +141,8 @@ class Methods:
     def _call(self, pending: PendingRequest) -> bytes | None:
         """Return the result of ``tools/call``, or None if the reply is sent later."""
         tools = pending.snapshot.tools
-        pending.about = tools[pending.request.params.name]
-        if tools.is_search_only and pending.about.name == GET:
+        pending.item = tools[pending.request.params.name]
+        if tools.is_search_only and pending.item.name == GET:
             self._resolve_tool(pending)
         return self._get(pending)
 
@@ -148,12 +150,12 @@ class Methods:
         """Turn a call to the tool that renders prompts by name into a call to the named prompt."""
         request = pending.request
         params = request.params
-        arguments = pending.about.arguments
+        arguments = pending.item.arguments
         if request.large:
             arguments.check_values(params.arguments or {}, self._limits.values)
         supplied = arguments.read(params.arguments)
         try:
-            pending.about = pending.snapshot.tools.prompt(supplied["name"])
+            pending.item = pending.snapshot.tools.prompt(supplied["name"])
         except UnknownToolError as error:
             raise UnknownPromptError(error.name, error.nearest) from None
         params.name, params.arguments = supplied["name"], supplied.get("arguments")
@@ -166,7 +168,7 @@ class Methods:
     def _check_arguments(
         self, prompt: CompiledPrompt, supplied: dict[str, Any] | None
     ) -> dict[str, Any] | None:
-        """Check the sizes of arguments that come from several messages, and return the arguments."""
+        """Return arguments that come from several messages, after checking their sizes."""
         check_arguments({name: Raw(encode(value)) for name, value in (supplied or {}).items()}, self._limits)
         prompt.arguments.check_values(supplied or {}, self._limits.values)
         return supplied
@@ -174,7 +176,7 @@ class Methods:
     def _render(
         self, pending: PendingRequest, prompt: CompiledPrompt, supplied: dict[str, Any] | None, count: int = 0
     ) -> bytes | None:
-        """Render *prompt*, or ask for missing arguments, after *count* earlier questions."""
+        """Render *prompt*, or ask for missing arguments. *count* questions have been asked so far."""
         if prompt.elicit == "always" and not count:
             question = self._elicitation.make_optional_question(pending, prompt, supplied)
             if question is not None:
@@ -191,31 +193,31 @@ class Methods:
         except ArgumentsError as errors:
             return self._ask(Question(pending, prompt, supplied or {}, errors, count))
         if prompt.context is not None:
-            values[prompt.context] = _context(pending.request, pending.request.sender(self._send))
+            values[prompt.context] = _create_context(pending.request, pending.request.sender(self._send))
         renderer, limit = prompt.renderer, self._limits.reply
         if prompt.timeout is not None:
-            self._dispatcher.set_limit(pending, prompt.timeout)
+            self._dispatcher.set_time_limit(pending, prompt.timeout)
         if renderer.is_async:
             self._dispatcher.call_on_loop(
                 pending,
                 renderer.render_awaited(values, limit=limit),
-                lambda get_result: _result(pending, key, call_author(get_result)),
+                lambda get_result: _encode_rendering(pending, key, call_author(get_result)),
             )
             return None
         self._dispatcher.replace_leader_if_slow(pending)
-        return _result(pending, key, call_author(renderer.render_sync, values, limit))
+        return _encode_rendering(pending, key, call_author(renderer.render_sync, values, limit))
 
     def _ask(self, question: Question) -> bytes | None:
-        """Ask *question*, and return the result that contains it, or None if a session's client was asked."""
+        """Ask *question*. Return the result that contains it, or None if it was sent as a request."""
         pending = question.pending
-        asked = self._elicitation.ask(question)
-        if asked is None:
+        result = self._elicitation.ask(question)
+        if result is None:
             return None
-        pending.asks = True
-        return pending.snapshot.lowerings[pending.request.revision].results.encode(asked)
+        pending.asks_for_input = True
+        return pending.snapshot.lowerings[pending.request.revision].results.encode(result)
 
     def _read(self, pending: PendingRequest) -> bytes | None:
-        """Return the contents of a resource, or None if the reply is sent later."""
+        """Return the result of ``resources/read``, or None if the reply is sent later."""
         params: wire.ResourceParams = pending.request.params
         resource, values = _find_resource(pending)
         if resource.is_fixed:
@@ -252,7 +254,7 @@ class Methods:
 
     def _hold(self, pending: PendingRequest) -> None:
         stop = partial(self._notifier.cancel, pending.request)
-        if not self._dispatcher.hold(pending, stop):  # the client has disconnected since
+        if not self._dispatcher.hold(pending, stop):  # the client has disconnected in the meantime
             stop()
 
     def _complete(self, pending: PendingRequest) -> bytes | None:
@@ -276,9 +278,9 @@ class Methods:
         return None
 
 
-def _result(pending: PendingRequest, key: Any, rendered: Workflow | str) -> bytes:
-    """Encode what a prompt has returned. The result is cached under *key*, unless *key* is None."""
-    request, prompt = pending.request, pending.about
+def _encode_rendering(pending: PendingRequest, key: Any, rendered: Workflow | str) -> bytes:
+    """Encode a rendered prompt as the result of its request. Cache it under *key*, unless *key* is None."""
+    request, prompt = pending.request, pending.item
     lowering = pending.snapshot.lowerings[request.revision]
     is_call = request.method == "tools/call"
     result = lowering.tool_result(rendered) if is_call else lowering.result(prompt, rendered)
@@ -287,8 +289,8 @@ def _result(pending: PendingRequest, key: Any, rendered: Workflow | str) -> byte
     return result
 
 
-def _context(request: Request, send: Callable[[bytes], None]) -> Context:
-    """Return the context of a prompt for *request*; *send* sends whole lines."""
+def _create_context(request: Request, send: Callable[[bytes], None]) -> Context:
+    """Return the context that a prompt gets for *request*. The function *send* sends whole lines."""
     client = request.client
     progress = Progress(_progress_sender(request, send))
     request.when_answered(lambda _: progress.end())
@@ -336,20 +338,20 @@ def _read_constant(pending: PendingRequest, resource: CompiledResource) -> bytes
 
 
 def _find_resource(pending: PendingRequest) -> tuple[CompiledResource, dict[str, Any]]:
-    """Return the resource of a request, and the values of the variables in its URI."""
+    """Return the resource that a request names, and the values of the variables in its URI."""
     request = pending.request
     try:
         resource, variables = pending.snapshot.catalog.resource(request.params.uri)
     except UnknownResourceError as error:
         error_type = ResourceNotFound if request.revision.resource_not_found else InvalidParams
         raise error_type(str(error), {"uri": shortened(request.params.uri)}) from None
-    pending.about = resource
+    pending.item = resource
     return resource, read_and_redact_secrets(resource.arguments, variables, resource.bind)
 
 
 def _get_skill(pending: PendingRequest) -> bytes:
     """
-    Return a skill: its frontmatter, and the digests of its files.
+    Return the result of ``skills/get``: the frontmatter of a skill, and the digests of its files.
 
     Raises:
         InvalidParams: If the skill does not exist.
@@ -368,10 +370,10 @@ def _get_skill(pending: PendingRequest) -> bytes:
 
 def _read_directory(pending: PendingRequest) -> bytes:
     """
-    Return a page of the contents of a folder of a skill.
+    Return a page of the contents of a folder in a skill.
 
     Raises:
-        InvalidParams: If the folder does not exist, or the cursor does not belong to it.
+        InvalidParams: If the folder does not exist, or if the cursor does not belong to it.
     """
     snapshot, request = pending.snapshot, pending.request
     params: wire.DirectoryParams = request.params
@@ -379,8 +381,8 @@ def _read_directory(pending: PendingRequest) -> bytes:
     skill = snapshot.catalog.find_skill_containing(folder)
     if skill is None or folder not in skill.children:
         uri = shortened(params.uri)
-        hint = ": write it without the '/' at its end" if params.uri.endswith("/") else ""
-        msg = f"no skill has a folder {uri!r}{hint}"
+        hint = ": remove the '/' at the end" if params.uri.endswith("/") else ""
+        msg = f"no skill contains a folder {uri!r}{hint}"
         raise InvalidParams(msg, {"uri": uri})
     lowering = snapshot.lowerings[request.revision]
     entries = [Raw(encode(entry)) for entry in lowering.directory(skill, folder)]
@@ -393,20 +395,20 @@ def _read_directory(pending: PendingRequest) -> bytes:
 
 
 def _find_completer(pending: PendingRequest) -> Completer | None:
-    """Return the completer of the requested argument, or None if the argument has none."""
+    """Return the completer for the requested argument, or None if the argument does not have one."""
     catalog, params = pending.snapshot.catalog, pending.request.params
     ref = params.ref
     if isinstance(ref, wire.PromptReference):
-        prompt = pending.about = catalog[ref.name]
+        prompt = pending.item = catalog[ref.name]
         arguments = prompt.arguments
     else:
         try:
-            resource = pending.about = catalog.template(ref.uri)
+            resource = pending.item = catalog.template(ref.uri)
         except UnknownResourceError as error:
             raise InvalidParams(str(error), {"uri": shortened(ref.uri)}) from None
         if not resource.is_template:
             return None
         arguments = resource.arguments
     if arguments.secret:
-        redaction.hide(arguments, chosen_arguments(params))
+        redaction.hide(arguments, completion_arguments(params))
     return arguments.completer(params.argument.name)

@@ -1,4 +1,4 @@
-"""Notifications to clients about changed lists and resources, and the watch that notices changes."""
+"""Notifications to clients about changed lists and resources, and the thread that detects such changes."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import Event, Lock
@@ -17,10 +17,11 @@ from promptkit.protocol.subscriptions import Subscriptions
 from promptkit.server.threads import DaemonThread
 from promptkit.standard_error import say
 
-#: The maximum number of subscriptions to resources, in all streams and sessions together.
+#: The maximum total number of subscriptions to resources, across all streams and sessions.
 _MAX_URIS: Final = 100_000
 
-#: The maximum number of sessions whose subscriptions are stored. It exceeds the maximum number of streams.
+#: The maximum number of sessions whose subscriptions are stored. It exceeds the maximum number of streams, so
+#: that there is always a session without a stream to evict.
 _MAX_SESSIONS: Final = 4096
 
 
@@ -36,7 +37,7 @@ class Notifier:
             A function that sends whole lines. It may be called from several threads.
 
         subscriptions:
-            The client's subscriptions. By default, they are those of the session.
+            The client's subscriptions. Defaults to those of the session.
     """
 
     def __init__(self, session: Session, send: Send, subscriptions: Subscriptions | None = None) -> None:
@@ -44,7 +45,7 @@ class Notifier:
         self._session = session
         self._send = send
         # Held while the client is notified: no notification may precede the acknowledgement of a stream, or
-        # follow its end.
+        # follow the end of the stream.
         self._notify_lock = Lock()
 
     @property
@@ -57,7 +58,7 @@ class Notifier:
         self.subscriptions.change_subscription(request.params.uri, is_subscribed=is_subscribed)
 
     def listen(self, request: Request, hold: Callable[[], object]) -> None:
-        """Open the stream that *request* asks for, and call *hold*, which keeps the request open."""
+        """Open the stream that *request* asks for, and call *hold*, which must keep the request open."""
         requested, offered = request.params.notifications, self._session.capabilities
         with self._notify_lock:
             acknowledgement = self.subscriptions.listen(request.id, requested, offered)
@@ -65,7 +66,7 @@ class Notifier:
             self._send(acknowledgement)
 
     def stream(self, request: Request, hold: Callable[[], object]) -> Request | None:  # noqa: ARG002
-        """Raise MethodNotFound, because a connection with one client is itself a stream."""
+        """Raise MethodNotFound, because the connection to a single client already is a stream."""
         raise method_not_found(request.method)
 
     def cancel(self, request: Request) -> None:
@@ -74,9 +75,10 @@ class Notifier:
 
     def notify(self, lists: Collection[str], is_changed: Callable[[str], bool]) -> None:
         """
-        Notify the client of changed resources, and of changed lists (given as the methods that return them).
+        Notify the client of changed lists and resources.
 
-        The function *is_changed* returns whether the resource at a URI may have changed.
+        *lists* contains the methods that return the changed lists. The function *is_changed* returns whether
+        the resource at a URI may have changed.
         """
         with self._notify_lock:
             lines = [self.subscriptions.encode_list_changes(lists)]
@@ -94,7 +96,7 @@ class Notifier:
 
 
 class SubscriptionChange(Struct, tag=True):
-    """A change to the subscriptions of a session. The stream of the session can be in another worker."""
+    """A change to the subscriptions of a session, whose stream may be open in another worker."""
 
     session_id: str
     uri: str
@@ -103,19 +105,19 @@ class SubscriptionChange(Struct, tag=True):
 
 class Streams(Notifier):
     """
-    A notifier for many clients, through the streams that they have opened.
+    A notifier for many clients. It uses the streams that they have opened.
 
     A stream belongs either to a session, or to a request that names the changes to notify the client of.
 
     Args:
         session:
-            The session that holds the server's capabilities.
+            The session that contains the server's capabilities.
 
         send:
             A function that sends lines that do not belong to a request.
 
         pass_on:
-            A callback for changes to the subscriptions of a session, which other workers must apply as well.
+            A callback for changes to a session's subscriptions. Other workers must apply these changes, too.
     """
 
     def __init__(self, session: Session, send: Send, pass_on: Callable[[SubscriptionChange], object]) -> None:
@@ -151,7 +153,7 @@ class Streams(Notifier):
 
     def apply(self, change: SubscriptionChange) -> None:
         """
-        Change the subscriptions of a session.
+        Apply *change* to the subscriptions of its session.
 
         Raises:
             TooManyRequests: If all clients together have too many subscriptions.
@@ -163,13 +165,13 @@ class Streams(Notifier):
 
     def _subscriptions_of(self, session_id: str) -> Subscriptions:
         """
-        Return the subscriptions of a session. If there are too many sessions, evict one without a stream.
+        Return the subscriptions of a session. If there are too many sessions, evict one that has no stream.
         """
         with self._lock:
             if (subscriptions := self._sessions.pop(session_id, None)) is None:
                 subscriptions = Subscriptions()
                 subscriptions.open_session(self._session.capabilities)
-                subscriptions.session = True
+                subscriptions.has_session = True
             self._sessions[session_id] = subscriptions
             if len(self._sessions) > _MAX_SESSIONS:
                 streaming = {request.session_id for request, *_ in self._open.values()}
@@ -178,10 +180,10 @@ class Streams(Notifier):
 
     def stream(self, request: Request, hold: Callable[[], object]) -> Request | None:
         """
-        Open the stream of a session, and call *hold*, which keeps the request open.
+        Open the stream of a session, and call *hold*, which must keep the request open.
 
-        If the session already had a stream, the new one replaces it, because each message is sent on one
-        stream only. Return the request of the replaced stream; None if there was none.
+        If the session already has a stream, the new one replaces it, because each message is sent on only one
+        stream. Return the request of the replaced stream; None if there was none.
         """
         subscriptions = self._subscriptions_of(request.session_id)
         with self._lock:
@@ -190,18 +192,18 @@ class Streams(Notifier):
         send = request.sender(self._send)
         self._register(request, Notifier(self._session, send, subscriptions))
         hold()
-        send(b"")  # the client waits for the head of the response
+        send(b"")  # sends the head of the response, which the client is waiting for
         return replaced[0] if replaced else None
 
     def listen(self, request: Request, hold: Callable[[], object]) -> None:
         """
-        Open the stream that *request* asks for, and call *hold*, which keeps the request open.
+        Open the stream that *request* asks for, and call *hold*, which must keep the request open.
 
         Raises:
             TooManyRequests: If all clients together have too many subscriptions.
         """
         self._check_subscriptions(len(request.params.notifications.resource_subscriptions or ()))
-        # Separate subscriptions, because requests of several clients can have the same id.
+        # Use separate subscriptions, because requests from several clients can have the same id.
         stream = Notifier(self._session, request.sender(self._send), Subscriptions())
 
         def register() -> None:
@@ -211,7 +213,11 @@ class Streams(Notifier):
         stream.listen(request, register)
 
     def _register(self, request: Request, stream: Notifier) -> None:
-        """Notify a stream from now on. Call this before its request is held: `cancel` needs the stream."""
+        """
+        Register a stream for notifications.
+
+        Call this before the stream's request is held, because `cancel` must find the stream.
+        """
         scopes = request.scopes
         with self._lock:
             self._open[id(request)] = request, stream, scopes
@@ -235,30 +241,32 @@ class Streams(Notifier):
             subscriptions = {stream.subscriptions for _, stream, _ in self._open.values()}
             subscriptions.update(self._sessions.values())
         if sum(each.count for each in subscriptions) + added > _MAX_URIS:
-            msg = f"the limit is {_MAX_URIS:,} subscriptions to resources: try again later"
+            msg = (
+                f"clients can have at most {_MAX_URIS:,} subscriptions to resources in total: try again later"
+            )
             raise TooManyRequests(msg)
 
 
-#: Interval between two checks of the stamps of watched resources, in seconds.
-_EVERY_S = 1.0
+#: The interval between two checks of the stamps of watched resources, in seconds.
+_CHECK_EVERY_S = 1.0
 
 
 class ResourceWatch:
     """
-    A thread that compares the stamps of watched resources. It starts with the first subscription.
+    A thread that detects when the stamps of watched resources change. It starts with the first subscription.
 
     If a stamp function hangs, only the notifications about watched resources are delayed.
 
     Args:
-        catalog:
+        catalog_for:
             A function that returns the catalog that callers with the given scopes can see.
 
         notifier:
             Notifies the subscribers.
     """
 
-    def __init__(self, catalog: Callable[[frozenset[str] | None], Catalog], notifier: Notifier) -> None:
-        self._catalog = catalog
+    def __init__(self, catalog_for: Callable[[frozenset[str] | None], Catalog], notifier: Notifier) -> None:
+        self._catalog_for = catalog_for
         self._notifier = notifier
         self._stamps: dict[str, object] = {}
         self._failed: frozenset[str] = frozenset()
@@ -267,31 +275,31 @@ class ResourceWatch:
         self._is_started = False
 
     def start(self) -> None:
-        """Record the current stamps and start the thread, unless it runs or no resource is watched."""
-        if not self._watched():
+        """Record the current stamps and start the thread, unless it is running or no resource is watched."""
+        if not self._watched_resources():
             return
         with self._lock:
             is_first, self._is_started = not self._is_started, True
         if is_first:
-            self._compare()  # before the subscription is confirmed to the client
+            self._update_stamps()  # before the subscription is confirmed to the client
             DaemonThread(self._run, "resources").start()
 
     def end(self) -> None:
-        """Make the thread stop soon, without waiting for it."""
+        """Make the thread stop soon. Do not wait for it."""
         self._ended.set()
 
     def _run(self) -> None:
-        while not self._ended.wait(_EVERY_S):
-            if changed := self._compare():
+        while not self._ended.wait(_CHECK_EVERY_S):
+            if changed := self._update_stamps():
                 self._notify(changed)
 
-    def _watched(self) -> list[CompiledResource]:
-        return [resource for resource in self._catalog(None).resources if resource.stamp is not None]
+    def _watched_resources(self) -> list[CompiledResource]:
+        return [resource for resource in self._catalog_for(None).resources if resource.stamp is not None]
 
-    def _compare(self) -> list[CompiledResource]:
-        """Return the resources whose stamps have changed since the last comparison."""
+    def _update_stamps(self) -> list[CompiledResource]:
+        """Record the current stamps. Return the resources whose stamps have changed since the last update."""
         changed, stamps, errors = list[CompiledResource](), dict[str, object](), set[str]()
-        for resource in self._watched():
+        for resource in self._watched_resources():
             uri = resource.uri_template
             stamps[uri] = None  # after an error, the resource may have changed
             try:
@@ -307,7 +315,7 @@ class ResourceWatch:
 
     def _notify(self, changed: list[CompiledResource]) -> None:
         for scopes, notifiers in self._notifier.by_scopes.items():
-            catalog = self._catalog(scopes)
+            catalog = self._catalog_for(scopes)
 
             def is_changed(uri: str, catalog: Catalog = catalog) -> bool:
                 try:

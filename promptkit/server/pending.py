@@ -1,7 +1,7 @@
 """
-Pending requests, and the replies to them: results, and errors that an author's code has raised.
+Pending requests, and the replies to them: results, and errors such as those that authors' code raises.
 
-Neither errors nor logs contain the value of a secret argument.
+Neither errors nor logs contain the values of secret arguments.
 """
 
 import os
@@ -30,7 +30,7 @@ from promptkit.standard_error import say
 
 class PendingRequest(Struct, eq=False):
     """
-    A request that has not been answered.
+    A request that has not been answered yet.
 
     Args:
         request:
@@ -43,9 +43,9 @@ class PendingRequest(Struct, eq=False):
             The time limit, in seconds.
 
         deadline:
-            The deadline, by `time.monotonic`.
+            The deadline, as a timestamp of `time.monotonic`.
 
-        about:
+        item:
             The compiled prompt or resource, once it has been looked up.
 
         is_answered:
@@ -53,29 +53,30 @@ class PendingRequest(Struct, eq=False):
             its lock.
 
         is_waiting:
-            Whether the request waits for the recipes to be imported, or for a free slot.
+            Whether the request is waiting for the recipes to be imported, or for a free slot.
 
         is_held:
-            Whether the request waits for its client, with a question or a stream.
+            Whether the request is held open for a question to the user or for a stream.
 
         stop:
-            A function that is called once if the request is answered while its task runs, or while its
+            A function that is called once if the request is answered while its task is running, or while its
             question or stream is open. It cancels the task, withdraws the question, or closes the stream.
 
         on_deadline:
-            A function that returns the error for a passed deadline. The default error is a timeout error.
+            A function that returns the error to send once the deadline has passed. By default, this is a
+            timeout error.
 
         slow_call_started:
-            When the author's function was called, by `time.monotonic`, if it was slow the last time; None if
-            it was not.
+            When the author's function was called, as a timestamp of `time.monotonic`, if it was slow the last
+            time; None if it was not.
 
         thread:
-            The identifier of the thread that runs the author's code; 0 until it runs.
+            The identifier of the thread that runs the author's code; 0 before that.
 
         coroutine:
-            The coroutine that runs on the event loop of *thread*; None for other code.
+            The coroutine that runs on the event loop of *thread*; None if other code runs.
 
-        asks:
+        asks_for_input:
             Whether the result asks the client for input.
     """
 
@@ -83,7 +84,7 @@ class PendingRequest(Struct, eq=False):
     snapshot: Snapshot
     limit: float
     deadline: float
-    about: Any = None
+    item: Any = None
     is_answered: bool = False
     is_waiting: bool = False
     is_held: bool = False
@@ -92,12 +93,12 @@ class PendingRequest(Struct, eq=False):
     slow_call_started: float | None = None
     thread: int = 0
     coroutine: Coroutine[Any, Any, Any] | None = None
-    asks: bool = False
+    asks_for_input: bool = False
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """The method and the name of the prompt or resource: the key under which slow code is recorded."""
-        return self.request.method, None if self.about is None else name_of(self.about)
+        """The key under which slow code is recorded: the method, and the name of the prompt or resource."""
+        return self.request.method, None if self.item is None else name_of(self.item)
 
     def error_reply(self, error: PromptkitError) -> Reply:
         """
@@ -117,10 +118,10 @@ def reply_to(
     pending: PendingRequest, work: Callable[[PendingRequest], bytes | None], limit: float = inf
 ) -> Reply | None:
     """
-    Return the reply with the result of *work* in JSON, or with the error that it raised.
+    Call *work*, and return the reply with its result, which is JSON, or with the error that it raised.
 
-    Return None if *work* returns None, because the request is then answered later. A result that is longer
-    than *limit*, in bytes, is replaced with an error.
+    Return None if *work* returns None, because the request is then answered later. If the result is longer
+    than *limit*, in bytes, return an error instead.
     """
     request = pending.request
     try:
@@ -134,13 +135,13 @@ def reply_to(
     if result is None:
         return None
     if len(result) > limit:
-        msg = f"the reply has {len(result):,} bytes: the limit is {limit:,}"
+        msg = f"the reply is {len(result):,} bytes long: the limit is {limit:,}"
         return pending.error_reply(InternalError(msg))
-    return encode_result(request.id, result, "asked" if pending.asks else "ok")
+    return encode_result(request.id, result, "asked" if pending.asks_for_input else "ok")
 
 
 def _drop_frames(error: BaseException) -> None:
-    # Some of these frames reference the error, a cycle that only a full collection would free.
+    # Some of these frames reference the error. Only a full garbage collection would free such a cycle.
     current: BaseException | None = error
     while current is not None and current.__traceback__ is not None:
         current.with_traceback(None)
@@ -162,9 +163,9 @@ def _input_error(pending: PendingRequest, error: PromptError) -> PromptkitError:
     """
     Return the error for media that cannot be sent, or for text that exceeds its budget.
 
-    If the request had no arguments, the author is at fault, and the client gets an internal error. Otherwise,
-    it gets the message. If no argument takes bytes, media can come from the author or the caller, so the
-    traceback is also printed for the author.
+    If the request has no arguments, the author is at fault, and the client gets an internal error. Otherwise,
+    the client gets the error's message. If no argument takes bytes, the media can come from either the author
+    or the caller, so the traceback is also printed for the author.
     """
     target = find_target(pending.request, pending.snapshot.catalog)
     if target is None or target.item is None or not target.arguments:
@@ -178,7 +179,7 @@ def _input_error(pending: PendingRequest, error: PromptError) -> PromptkitError:
 
 def _internal_error(pending: PendingRequest, error: BaseException) -> InternalError:
     """
-    Print *error* on stderr with a new id. Return an error for the client that contains only this id.
+    Print *error* to standard error with a new id. Return an error for the client, which contains only the id.
     """
     error_id = create_error_id(pending.request)
     description = _describe(pending.request, find_target(pending.request, pending.snapshot.catalog))
@@ -195,7 +196,7 @@ def _format_trace(pending: PendingRequest, error: BaseException) -> str:
 
 
 def create_error_id(request: Request) -> str:
-    """Create an error id, which appears on standard error, in the audit log and in the reply."""
+    """Create an error id for *request*. It appears on standard error, in the audit log and in the reply."""
     request.error_id = os.urandom(4).hex()
     return request.error_id
 
@@ -208,7 +209,7 @@ def _describe(request: Request, target: RequestTarget | None) -> str:
 
 
 def _redact(text: str, pending: PendingRequest) -> str:
-    if pending.about is not None and not pending.about.arguments.secret:
+    if pending.item is not None and not pending.item.arguments.secret:
         return text
     target = find_target(pending.request, pending.snapshot.catalog)
     if target is None or target.item is None or not target.secrets:

@@ -8,17 +8,17 @@ from typing import Final
 
 from promptkit.protocol.jsonrpc import TooManyRequests
 
-#: The maximum number of clients that are counted. The least recently seen client is evicted.
+#: The maximum number of clients that have a token bucket. The least recently seen client is evicted.
 MAX_SUBJECTS: Final = 10_000
 
-#: The rate limit of progress notifications per request. Users cannot read faster. If a notification is
-#: dropped, they see the next one, or the reply.
+#: The rate limit of progress notifications for each request, per second. Users cannot read any faster. If a
+#: notification is dropped, they see the next one, or the reply.
 REPORTS_PER_S: Final = 20.0
 
 
 class TokenBucket:
     """
-    A rate limit that allows bursts of one second's tokens.
+    A rate limit that allows bursts of as many tokens as are added in one second.
 
     Args:
         rate:
@@ -51,23 +51,23 @@ class TokenBucket:
 
 class TokenBuckets:
     """
-    Token buckets per subject, such as a client's address, so that clients do not use up each other's tokens.
+    A token bucket for each subject, such as a client's address. Clients cannot use up each other's tokens.
 
     Args:
         rate:
             The number of tokens per second for each subject.
 
         noun:
-            The plural noun for the error message.
+            What each token is for, as a plural noun for the error message.
     """
 
     def __init__(self, rate: float, noun: str) -> None:
-        self._message = f"more than {rate:g} {noun} per second: try again later"
+        self._message = f"the limit is {rate:g} {noun} per second: try again later"
         self._bucket = lru_cache(MAX_SUBJECTS)(lambda _subject: TokenBucket(rate))
         self._lock = Lock()
 
     def take(self, subject: str) -> None:
-        """Take a token of a subject, or raise TooManyRequests if there is none."""
+        """Take one of the subject's tokens, or raise TooManyRequests if none is available."""
         with self._lock:
             if not self._bucket(subject).try_take():
                 raise TooManyRequests(self._message)

@@ -30,7 +30,7 @@ from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import Watchdog
 from promptkit.standard_error import say
 
-#: The id of a question from one of several workers.
+#: Matches the id of a question that one of several workers has asked.
 _QUESTION_ID: Final = re.compile(r"promptkit-(?P<number>\d{1,4})-[0-9a-f]{8}-\d+", re.ASCII)
 
 _decode_from_worker: Final = Decoder(ClientResponse | SubscriptionChange).decode
@@ -47,7 +47,7 @@ class Observer(Protocol):
         """
 
     def close(self) -> None:
-        """Flush all records. The server has answered every request."""
+        """Flush all records. This is called after the server has answered every request."""
 
 
 class Server:
@@ -56,7 +56,8 @@ class Server:
 
     Args:
         catalog:
-            The catalog to serve; None while the recipes are imported, so that requests wait for `load`.
+            The catalog to serve. It is None while the recipes are being imported; requests then wait for
+            `load`.
 
         send:
             A function that sends whole lines. Several threads call it.
@@ -84,17 +85,17 @@ class Server:
             The observers of every request, such as an audit log, in this order.
 
         signer:
-            The signer of the ``requestState`` of questions. By default, its key is random.
+            The signer of the ``requestState`` of questions. The default signer has a random key.
 
         scopes:
-            The scopes of the client.
+            The scopes that are granted to the client.
 
-        guard:
+        watchdog:
             The watchdog, which terminates the process if code never releases the GIL.
 
         describe_import:
-            A function that names the recipe that is being imported, for the error of a request that waited
-            too long.
+            A function that returns a suffix for error messages, which names the recipe that is being
+            imported; ``""`` if no recipe is being imported.
 
         count_waiting:
             A callback that receives 1 or -1 whenever the number of requests that wait for a free slot
@@ -105,10 +106,10 @@ class Server:
             The served catalog, with everything that was encoded from it.
 
         observe:
-            The callback for requests that are answered before they reach the server, and their replies.
+            A callback that gets each request that is answered before it reaches the server, and the reply.
     """
 
-    #: Whether requests come from many clients, without a session.
+    #: Whether requests come from many clients.
     has_many_clients: ClassVar = False
 
     def __init__(  # noqa: PLR0913 (a server has that many properties)
@@ -125,7 +126,7 @@ class Server:
         observers: Sequence[Observer] = (),
         signer: RequestStateSigner | None = None,
         scopes: frozenset[str] = frozenset(),
-        guard: Watchdog | None = None,
+        watchdog: Watchdog | None = None,
         describe_import: Callable[[], str] = str,
         count_waiting: Callable[[int], object] = bool,
     ) -> None:
@@ -148,7 +149,7 @@ class Server:
             many_clients=self.has_many_clients,
         )
         self._dispatcher.is_loaded = catalog is not None
-        self._dispatcher.watch(guard)
+        self._dispatcher.set_watchdog(watchdog)
         self._dispatcher.count_waiting = count_waiting
         self._notifier = self._make_notifier(send)
         self._elicitation = Elicitation(self._session, self._dispatcher, send, signer=signer)
@@ -165,7 +166,7 @@ class Server:
 
     @property
     def is_reading(self) -> bool:
-        """Whether a thread reads. Reading stops at the end of the input, or after too many failed reads."""
+        """Whether a thread is reading. Reading stops at the end of the input and after too many failures."""
         return self._dispatcher.is_reading
 
     @property
@@ -177,14 +178,14 @@ class Server:
         """
         Handle the next bytes of the stream, and send the replies.
 
-        An author's slow code blocks the caller. Time limits only apply with `read_from`.
+        Authors' code blocks the caller while it runs. Time limits only apply with `read_from`.
 
         Args:
             data:
                 Any number of bytes, split anywhere; ``b""`` at the end of the stream.
 
         Raises:
-            Exception: The error that *send* raises.
+            Exception: Any exception that *send* raises.
         """
         self._dispatcher.handle_events(self._session.receive_data(data))
 
@@ -194,7 +195,8 @@ class Server:
 
         Args:
             read:
-                A function that returns the next bytes, ``b""`` at the end. One thread at a time calls it.
+                A function that waits for the next bytes and returns them, or returns ``b""`` at the end of
+                the input. Only one thread at a time calls it.
 
             ended:
                 A callback for the end of the input.
@@ -222,11 +224,11 @@ class Server:
         because their content is not compared.
         """
         old = self.snapshot
-        new = self.snapshot = old.replaced_by(self._visible(catalog))
+        new = self.snapshot = old.with_catalog(self._visible(catalog))
         if not new.capabilities.changes:
             return
 
-        changed_lists = cache(Snapshot.changed_lists)  # clients with different scopes often see the same
+        changed_lists = cache(Snapshot.changed_lists)  # views for different scopes often have the same lists
         for scopes, notifiers in self._notifier.by_scopes.items():
             new_view, old_view = self._view(new, scopes), self._view(old, scopes)
             lists, is_changed = changed_lists(new_view, old_view), new_view.changed_resources(old_view)
@@ -235,7 +237,7 @@ class Server:
 
     def load(self, catalog: Catalog) -> None:
         """Serve the imported catalog, and answer the requests that have waited for it."""
-        self.snapshot = self.snapshot.replaced_by(self._visible(catalog))
+        self.snapshot = self.snapshot.with_catalog(self._visible(catalog))
         self._dispatcher.set_loaded()
 
     def close(self, grace: float, *, answer_unfinished: bool = True) -> None:
@@ -265,7 +267,7 @@ class Server:
         return (self.snapshot if scopes is None else self._view(self.snapshot, scopes)).catalog
 
     def _view(self, snapshot: Snapshot, scopes: frozenset[str] | None) -> Snapshot:  # noqa: ARG002
-        return snapshot  # it only contains what the single client may see
+        return snapshot  # it already contains only what the single client can see
 
     def _snapshot_for(self, request: Request) -> Snapshot:
         snapshot = self.snapshot
@@ -276,7 +278,7 @@ class Server:
         Return the request whose question a client has answered, and the handler that resumes the request.
         """
         question = self._elicitation.close_question(response)
-        if question is None:  # the deadline has passed
+        if question is None:  # it is not open any more, for example because the deadline has passed
             return None
         return question.pending, partial(self._methods.resume, question, response.result)
 
@@ -291,7 +293,7 @@ class Server:
 
 
 def _shutdown_error(request: Request) -> InternalError:
-    return InternalError(f"the server ended before {request.method} was answered")
+    return InternalError(f"the server was shut down before {request.method} was answered")
 
 
 class SharedServer(Server):
@@ -308,20 +310,20 @@ class SharedServer(Server):
         self, number: int = 0, count: int = 1, send: Callable[[int, bytes], object] = lambda *_: None
     ) -> None:
         """
-        Make this server one of several workers, which forward each other's messages.
+        Make this server one of several workers, which forward messages to each other.
 
         Call this method before the first request.
 
         Args:
             number:
-                The number of this worker, from 0.
+                The number of this worker, counting from 0.
 
             count:
                 The number of workers.
 
             send:
-                A function that sends a message to the worker with the given number, for its
-                `receive_from_worker`.
+                A function that sends a message to the worker with the given number. That worker must pass it
+                to `receive_from_worker`.
         """
         self._number, self._count, self._send_to = number, count, send
         self._question_prefix = f"promptkit-{number}-{os.urandom(4).hex()}-"
@@ -331,7 +333,7 @@ class SharedServer(Server):
         """
         Handle a message from another worker. If it answers a question from this worker, return the answer.
 
-        The answer must then be returned by the function that was passed to `handle_from`.
+        The function that was passed to `handle_from` must then return this answer as an event.
         """
         received = _decode_from_worker(message)
         if isinstance(received, ClientResponse):
@@ -354,8 +356,8 @@ class SharedServer(Server):
             self._send_to(number, encode(response))
         else:
             say(
-                "the answer to a question was dropped, because another process had asked it: route all "
-                "requests of a session to one replica"
+                "the answer to a question was dropped, because another process had asked the question: route "
+                "all requests of a session to one replica"
             )
         return None
 
@@ -369,7 +371,8 @@ class SharedServer(Server):
 
         Args:
             next_events:
-                A function that waits for requests; it returns None at the end. One thread at a time calls it.
+                A function that waits for requests and returns them, or returns None at the end of the input.
+                Only one thread at a time calls it.
 
         Raises:
             RuntimeError: If no more threads can be started.
@@ -382,7 +385,9 @@ class SharedServer(Server):
 
     def missing_scopes(self, request: Request) -> frozenset[str]:
         """
-        Return all scopes of the requested item if the item exists and the caller lacks some; otherwise none.
+        Return all scopes that the requested item requires, if the caller lacks some of them.
+
+        The result is empty if the caller has all of them, or if the item does not exist.
         """
         snapshot = self.snapshot
         if not snapshot.requirements:

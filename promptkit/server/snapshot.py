@@ -1,4 +1,4 @@
-"""The served state of a catalog, with everything that was encoded from it."""
+"""The served state of a catalog, with everything that has been encoded from it."""
 
 import time
 from collections.abc import Callable
@@ -16,12 +16,12 @@ from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.pagination import LISTS, Pages, digest_of_lines, pages_of
+from promptkit.protocol.pagination import LISTS, Pages, digest_of_lines, paginate
 from promptkit.protocol.revisions import REVISIONS, Revision
 
-#: The limits of the reply cache: entries, and the total size of keys and replies, in bytes.
-CACHED: Final = 256
-CACHED_BYTES: Final = 16 * 1024 * 1024
+#: The limits of the reply cache: the number of entries, and the total size of keys and replies, in bytes.
+MAX_CACHED: Final = 256
+MAX_CACHED_BYTES: Final = 16 * 1024 * 1024
 
 #: The maximum number of cached views, each of which may contain the pages of all lists.
 MAX_VIEWS: Final = 32
@@ -48,13 +48,13 @@ class Snapshot:
 
     Attributes:
         replies:
-            The cached replies of prompts with `cache`, and of constant resources.
+            The cached replies for prompts that set `cache`, and for constant resources.
 
         slow:
             The keys of prompts and resources whose code was slow the last time the leader ran it.
 
         lowerings:
-            The encoder of each revision.
+            The encoder for each revision.
 
         requirements:
             The sets of scopes that prompts and resources require; empty if all callers see the same prompts
@@ -76,7 +76,7 @@ class Snapshot:
         self._pages: dict[tuple[str, Revision, bool], Pages] = {}
         self._view = lru_cache(MAX_VIEWS)(self._create_view)
 
-    def replaced_by(self, catalog: Catalog) -> "Snapshot":
+    def with_catalog(self, catalog: Catalog) -> "Snapshot":
         """Return a snapshot of another catalog with the same settings."""
         return Snapshot(catalog, self._identity, self.page_size, self.capabilities)
 
@@ -84,11 +84,11 @@ class Snapshot:
         """
         Return the pages of a list, which are encoded when they are first requested.
 
-        With *forms*, arguments that a form can ask for are not required.
+        With *forms*, arguments that a form can ask for are listed as optional.
         """
         if (pages := self._pages.get((method, revision, forms))) is None:
             lowering = lowering_for(revision, self._identity, forms=forms)
-            pages = pages_of(method, self.catalog, lowering, self.page_size, offered=self.capabilities)
+            pages = paginate(method, self.catalog, lowering, self.page_size, offered=self.capabilities)
             self._pages[method, revision, forms] = pages
         return pages
 
@@ -102,9 +102,9 @@ class Snapshot:
 
     def changed_resources(self, other: "Snapshot") -> Callable[[str], bool]:
         """
-        Return a function that returns whether the resource at a URI was loaded again since *other*.
+        Return a function that returns whether the resource at a URI has been loaded again since *other*.
 
-        A URI that only templates can match counts as changed if any template was loaded again.
+        A URI that only templates can match counts as changed if any template has been loaded again.
         """
         new, old = self.catalog.find_fixed, other.catalog.find_fixed
         templates, before = (
@@ -114,7 +114,7 @@ class Snapshot:
         return lambda uri: (new(uri) is not old(uri)) or (new(uri) is None and templates != before)
 
     def view(self, scopes: frozenset[str]) -> "Snapshot":
-        """Return the snapshot for callers with *scopes*; it contains only what these callers can see."""
+        """Return the snapshot for callers with *scopes*. It contains only what these callers can see."""
         if not self.requirements:
             return self
         # Callers that meet the same requirements share a view. Their tokens may also have other scopes.
@@ -123,7 +123,7 @@ class Snapshot:
     def _create_view(self, met_requirements: frozenset[frozenset[str]]) -> "Snapshot":
         if met_requirements == self.requirements:
             return self
-        view = self.replaced_by(self.catalog.visible_to(frozenset().union(*met_requirements)))
+        view = self.with_catalog(self.catalog.visible_to(frozenset().union(*met_requirements)))
         # Cached replies do not depend on the caller, so views share them.
         view.replies, view.slow = self.replies, self.slow
         return view
@@ -131,7 +131,7 @@ class Snapshot:
     @cached_property
     def tools(self) -> Tools:
         """The tools that models can call."""
-        return self.capabilities.tools_of(self.catalog)
+        return self.capabilities.tools_for(self.catalog)
 
     @cached_property
     def digest(self) -> str:
@@ -144,7 +144,7 @@ class Snapshot:
 
 class ReplyCache:
     """
-    A cache of the results of prompts with `cache`, and of constant resources.
+    A cache of results, for prompts that set `cache` and for constant resources.
 
     The oldest entry is evicted first.
     """
@@ -156,30 +156,30 @@ class ReplyCache:
 
     def key(self, prompt: CompiledPrompt, request: Request, arguments: Any) -> Any:
         """
-        Return the key of a reply, or None if the reply must not be cached.
+        Return the key under which a reply is cached, or None if it must not be cached.
 
         See Also:
             https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching#cache-key
         """
         params: wire.GetPromptParams = request.params
-        # A repeated request has values that the user has entered.
+        # A repeated request contains values that the user has entered.
         is_retry = params.input_responses is not None or params.request_state is not None
         if prompt.cache is None or prompt.context is not None or is_retry:
             return None
         return request.method, prompt.name, request.revision.date, encode(sorted((arguments or {}).items()))
 
     def get(self, key: Any) -> bytes | None:
-        """Return the result under *key*, if it is fresh."""
+        """Return the result that is cached under *key*; None if there is none, or if it has expired."""
         expires, result = self._results.get(key, (0.0, b""))
         return result if time.monotonic() < expires else None
 
     def put(self, key: Any, result: bytes, seconds: float) -> None:
-        """Cache *result* under *key*."""
+        """Cache *result* under *key*, for this number of seconds."""
         with self._lock:
             self._drop(key)
             self._results[key] = (time.monotonic() + seconds, result)
             self._size += _size(key, result)
-            while len(self._results) > CACHED or self._size > CACHED_BYTES:
+            while len(self._results) > MAX_CACHED or self._size > MAX_CACHED_BYTES:
                 self._drop(next(iter(self._results)))
 
     def _drop(self, key: Any) -> None:

@@ -1,7 +1,7 @@
 """
-Telemetry: a span and a duration for each request, through the OpenTelemetry API.
+Telemetry: reports a span and a duration for each request, through the OpenTelemetry API.
 
-The SDK that the process has set up exports both. Names follow OpenTelemetry's conventions for MCP.
+If the process has set up an SDK, it exports both. Names follow OpenTelemetry's conventions for MCP.
 
 See https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/.
 """
@@ -16,20 +16,20 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import Reply
-from promptkit.server.lookup import find_target, known_method
+from promptkit.server.lookup import find_target, method_or_fallback
 from promptkit.version import VERSION
 
 #: OpenTelemetry's names for the transports.
 PIPE: Final = "pipe"
 TCP: Final = "tcp"
 
-#: The bounds that the conventions recommend, in seconds.
+#: The histogram bounds that the conventions recommend, in seconds.
 _BOUNDS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 
 #: OpenTelemetry's value for unknown methods, whose number is unbounded.
 _OTHER: Final = "_OTHER"
 
-#: The longest request id in a span, in characters.
+#: The maximum length of a request id in a span, in characters.
 _MAX_ID: Final = 64
 
 #: The error type of each outcome that is neither a success nor a protocol error.
@@ -50,7 +50,7 @@ class Telemetry:
 
     Args:
         transport:
-            `PIPE` or `TCP`.
+            The transport over which requests arrive: `PIPE` or `TCP`.
     """
 
     def __init__(self, transport: str) -> None:
@@ -68,7 +68,7 @@ class Telemetry:
 
     def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], None]:
         """Start the span of a request. Return a function that takes the reply and ends the span."""
-        started, method = time.perf_counter(), known_method(request, _OTHER)
+        started, method = time.perf_counter(), method_or_fallback(request, _OTHER)
         attributes = {
             "mcp.method.name": method,
             "mcp.protocol.version": request.revision.date,
@@ -80,7 +80,7 @@ class Telemetry:
         )
 
         def end(reply: Reply) -> None:
-            # Not earlier, because the recipes may have been imported since the request arrived.
+            # Only look it up now, because the recipes may have been imported since the request arrived.
             name, target_attributes, extra = _describe(request, catalog())
             span.update_name(name)
             span.set_attributes({**target_attributes, **extra})
@@ -91,7 +91,7 @@ class Telemetry:
     def close(self) -> None:
         """Flush the exporters."""
         for provider in (trace.get_tracer_provider(), metrics.get_meter_provider()):
-            flush = getattr(provider, "force_flush", None)  # only the provider of the SDK has this method
+            flush = getattr(provider, "force_flush", None)  # only an SDK's provider has this method
             if flush is not None:
                 flush(_FLUSH_MS)
 
@@ -113,8 +113,8 @@ def has_sdk() -> bool:
 
 
 def _describe(request: Request, catalog: Catalog) -> tuple[str, dict[str, str], dict[str, str]]:
-    """Return the span's name, the attributes of its target, and attributes that are only for the span."""
-    method = known_method(request, _OTHER)
+    """Return the span's name, the attributes of its target, and the attributes that only the span has."""
+    method = method_or_fallback(request, _OTHER)
     target = find_target(request, catalog)
     if target is None or target.name is None:
         return method, {}, {}

@@ -24,21 +24,22 @@ _START_WITHIN_S: Final = 1.0
 
 class _Started(Event):
     """
-    An event that a thread sets once it has started. Waiting for the event has a time limit.
+    An event that a thread sets once it has started. Waiting for the event times out.
 
-    `Thread.start` would wait indefinitely for a thread that runs out of memory before it sets the event.
+    Without a timeout, `Thread.start` would wait indefinitely for a thread that runs out of memory before it
+    sets the event.
     """
 
     def wait(self, timeout: float | None = None) -> bool:
         if not super().wait(_START_WITHIN_S if timeout is None else timeout):
-            msg = "the thread has not started"
+            msg = "the thread did not start in time"
             raise RuntimeError(msg)
         return True
 
 
 class DaemonThread(Thread):
     """
-    A daemon thread whose `start` raises RuntimeError if the thread does not run within a second.
+    A daemon thread. Its `start` raises RuntimeError if the thread is not running within a second.
 
     The thread may still start later, so its target must check whether it is still needed.
 
@@ -47,10 +48,10 @@ class DaemonThread(Thread):
             The function to run.
 
         name:
-            The name, without the prefix ``promptkit-``.
+            The thread's name, without the prefix ``promptkit-``.
 
         *args:
-            The arguments of the target.
+            The arguments for the target.
     """
 
     def __init__(self, target: Callable[..., object], name: str, *args: Any) -> None:
@@ -58,8 +59,8 @@ class DaemonThread(Thread):
         self._started = _Started()
 
 
-#: The time limits of the watchdog, in seconds of CPU time and of wall-clock time. CPU time is preferable
-#: where the system can measure it, because machines sleep, and debuggers stop processes.
+#: The time limits of the watchdog, in seconds of CPU time and in seconds of wall-clock time. CPU time is
+#: preferable where the system can limit it, because machines sleep, and debuggers pause processes.
 _LIMIT_CPU_S: Final = 30.0
 _LIMIT_S: Final = 60.0
 
@@ -79,10 +80,10 @@ class Watchdog:
 
     Attributes:
         is_armed:
-            Whether the timer runs.
+            Whether the timer is running.
 
         rearm_every:
-            The interval at which to re-arm the timer, in seconds. It is short enough even while code that has
+            The interval at which to re-arm the timer, in seconds. It is short enough even if code that has
             released the GIL uses all CPUs.
 
     See Also:
@@ -95,7 +96,7 @@ class Watchdog:
         self.rearm_every = min(_REARM_EVERY_S, limit / (4 * (os.cpu_count() or 1)))
         self._limit = limit
         self._is_enabled = False
-        if sys.platform != "win32" and not _is_handled():
+        if sys.platform != "win32" and not _is_signal_handled():
             self._is_enabled = True
             if os.getpid() == 1:
                 _install_exit_handler()
@@ -106,7 +107,7 @@ class Watchdog:
         self.is_armed = True
         if sys.platform == "win32":
             faulthandler.dump_traceback_later(self._limit, exit=True, file=2)
-        elif self._is_enabled and not _is_handled():
+        elif self._is_enabled and not _is_signal_handled():
             signal.setitimer(signal.ITIMER_PROF, self._limit)
 
     def disarm(self) -> None:
@@ -114,18 +115,18 @@ class Watchdog:
         self.is_armed = False
         if sys.platform == "win32":
             faulthandler.cancel_dump_traceback_later()
-        elif self._is_enabled and not _is_handled():
+        elif self._is_enabled and not _is_signal_handled():
             signal.setitimer(signal.ITIMER_PROF, 0.0)
 
 
 if sys.platform != "win32":
 
-    def _is_handled() -> bool:
-        """Return whether an author's code, such as a profiler, handles SIGPROF."""
+    def _is_signal_handled() -> bool:
+        """Return whether other code in the process, such as a profiler, handles SIGPROF."""
         return signal.getsignal(signal.SIGPROF) is not signal.SIG_DFL
 
     def _install_exit_handler() -> None:
-        """Let SIGPROF call C's `_exit`, because by default, no signal terminates PID 1 of a container."""
+        """Make SIGPROF call C's `_exit`, because by default, no signal terminates a container's PID 1."""
         import ctypes  # libffi opens a file, which could get the descriptor of a closed stream
 
         library = ctypes.CDLL(None)
@@ -135,7 +136,7 @@ if sys.platform != "win32":
 #: The interval between checks while a request may be stuck, in seconds.
 _TICK_S: Final = 0.005
 
-#: How long after the last request the clock continues to check at this interval, in seconds.
+#: How long the clock continues to check at this interval after the last request, in seconds.
 _IDLE_S: Final = 1.0
 
 #: The delay after a failed check, in seconds.
@@ -154,20 +155,20 @@ class Clock:
             A function that returns the request that the leader is running, or None.
 
         replace_stuck:
-            A function that replaces the leader if it is still in the given request.
+            A function that replaces the leader if it is still running the given request.
 
         is_shared:
             A function that returns whether authors' code runs alongside the leader.
 
     Attributes:
-        guard:
+        watchdog:
             The watchdog, which terminates the process when no thread can run any more; None for no watchdog.
 
         is_resting:
-            Whether the thread sleeps. After adding work, call `wake`.
+            Whether the thread is sleeping. Call `wake` after adding work.
 
         next_deadline:
-            The earliest deadline, by `time.monotonic`.
+            The earliest deadline, as a timestamp of `time.monotonic`.
     """
 
     def __init__(
@@ -177,7 +178,7 @@ class Clock:
         replace_stuck: Callable[[PendingRequest], object],
         is_shared: Callable[[], bool],
     ) -> None:
-        self.guard: Watchdog | None = None
+        self.watchdog: Watchdog | None = None
         self.is_resting = True
         self.next_deadline = inf
         self._expire = expire
@@ -193,17 +194,17 @@ class Clock:
 
     def wake(self) -> None:
         """
-        Wake the thread if it sleeps, or start it.
+        Wake the thread if it is sleeping, or start it.
 
-        This never raises. If no thread can start, no time limits are enforced.
+        Never raise an exception. If the thread cannot be started, time limits are not enforced.
         """
         if not self.is_resting:
             return
         # The request may be done before the thread checks it, and later requests must not wake the thread
         # again.
         self._active_until = time.monotonic() + _IDLE_S
-        if self.guard is not None:  # here, because the next code may keep the GIL
-            self.guard.arm()
+        if self.watchdog is not None:  # armed here, because the code that runs next may never release the GIL
+            self.watchdog.arm()
         self._woken.set()
         with self._lock:
             if self._thread is None:
@@ -227,12 +228,12 @@ class Clock:
         try:
             while self._check_and_wait():
                 pass
-        except BaseException:  # out of memory even for the report: the next request starts a new thread
+        except BaseException:  # even the report failed (out of memory): the next request starts a new thread
             self.is_resting, self._thread = True, None
             raise
 
     def _check_and_wait(self) -> bool:
-        """Check, and wait until the next check is due. Return False if the thread must stop."""
+        """Do the work that is due, and wait until more is due. Return False if the thread must stop."""
         self.is_resting = False
         seconds = self._check_safely()
         if seconds <= _TICK_S:
@@ -252,12 +253,12 @@ class Clock:
     def _check_safely(self) -> float:
         try:
             return self._check()
-        except Exception as error:  # noqa: BLE001 (without this thread, time limits would not be enforced)
+        except Exception as error:  # noqa: BLE001 (time limits are only enforced while this thread runs)
             say(f"the check of pending requests failed: {error!r}")
             return _RETRY_DELAY_S
 
     def _check(self) -> float:
-        """Do the work that is due; return the seconds until the next check."""
+        """Do the work that is due. Return the number of seconds until the next check."""
         now = time.monotonic()
         if now >= self.next_deadline:
             self._expire(now)
@@ -268,16 +269,16 @@ class Clock:
                 self._replace_stuck(current)
         self._last_current = current
         due = _TICK_S if now < self._active_until else max(0.0, self.next_deadline - now)
-        return due if self.guard is None else min(due, self._rearm(self.guard, now))
+        return due if self.watchdog is None else min(due, self._rearm(self.watchdog, now))
 
-    def _rearm(self, guard: Watchdog, now: float) -> float:
+    def _rearm(self, watchdog: Watchdog, now: float) -> float:
         """
-        Re-arm the watchdog while authors' code may run. Return the seconds until it must be re-armed again.
+        Re-arm the watchdog while authors' code may be running. Return the seconds until this is due again.
         """
         if now < self._active_until or self._is_shared():
-            if now >= self._rearm_at or not guard.is_armed:
-                guard.arm()
-                self._rearm_at = now + guard.rearm_every
+            if now >= self._rearm_at or not watchdog.is_armed:
+                watchdog.arm()
+                self._rearm_at = now + watchdog.rearm_every
             return max(0.0, self._rearm_at - now)
-        guard.disarm()
+        watchdog.disarm()
         return inf

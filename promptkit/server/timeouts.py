@@ -14,26 +14,26 @@ from promptkit.standard_error import say
 
 
 def time_limit(prompt: CompiledPrompt | None = None) -> float:
-    """Return the time limit of a call, in seconds: the prompt's own limit, or the default of `serve`."""
+    """Return the time limit for a call, in seconds: the prompt's own limit, or the default of `serve`."""
     return (prompt and prompt.timeout) or Limits().timeout
 
 
 def timeout_error(pending: PendingRequest, describe_import: Callable[[], str]) -> InternalError:
     """
-    Return the error for a request whose deadline has passed, and print it with the line that is executing.
+    Return the error for a request whose deadline has passed, and print it with the line that is running.
 
     The function *describe_import* returns a suffix that names the recipe that is being imported, or ``""``.
     """
-    request, about = pending.request, pending.about
-    description = request.method if about is None else f"{about.arguments.kind} {name_of(about)!r}"
-    message, at = f"{description} {_exceeded(pending.limit)}", ""
+    request, item = pending.request, pending.item
+    description = request.method if item is None else f"{item.arguments.kind} {name_of(item)!r}"
+    message, at = f"{description} {_format_exceeded_limit(pending.limit)}", ""
     if pending.is_waiting and (progress := describe_import()):
         message = f"the recipes are still being imported after {pending.limit:g} s{progress}"
     elif pending.is_waiting:
         message = f"{description} waited longer than {pending.limit:g} s for other prompts (--max-renders)"
     else:
-        file = "" if about is None else about.location.file
-        at = _at(authors_line(pending.thread, pending.coroutine, file))
+        file = "" if item is None else item.location.file
+        at = _format_line(authors_line(pending.thread, pending.coroutine, file))
     identifier = shortened(request.id) if isinstance(request.id, str) else request.id
     say(f"error {create_error_id(request)} in {request.method}, request {identifier!r}: {message}{at}")
     return InternalError(f"{message} (error {request.error_id})")
@@ -43,11 +43,11 @@ class CallTimeoutError(Exception):
     """
     An author's function, called by a command or the preview, has not returned in time.
 
-    The message continues a sentence that starts with the function's name.
+    The message is the rest of a sentence that starts with the function's name.
 
     Attributes:
         line:
-            The author's line that was running, if known.
+            The line of the author's code that was running, if known.
     """
 
     line: Location | None = None
@@ -55,14 +55,14 @@ class CallTimeoutError(Exception):
     @classmethod
     def after(cls, seconds: float, line: Location | None = None) -> "CallTimeoutError":
         """Return the error for a call that was at *line* when its limit of *seconds* had passed."""
-        error = cls(f"{_exceeded(seconds)}{_at(line)}")
+        error = cls(f"{_format_exceeded_limit(seconds)}{_format_line(line)}")
         error.line = line
         return error
 
 
-def _exceeded(seconds: float) -> str:
+def _format_exceeded_limit(seconds: float) -> str:
     return f"took longer than its limit of {seconds:g} s"
 
 
-def _at(line: Location | None) -> str:
+def _format_line(line: Location | None) -> str:
     return "" if line is None else f", and was at {line}"

@@ -16,7 +16,7 @@ def queue_full_error(waiting: int) -> TooManyRequests:
 
 class WaitingQueue:
     """
-    A queue of requests that is fair to principals. They take turns, each with its oldest request first.
+    A queue of requests that is fair to callers: they take turns, and each caller's oldest request runs first.
 
     Args:
         limit:
@@ -30,7 +30,7 @@ class WaitingQueue:
         self._limit = limit
         self._byte_limit = byte_limit
         self._bytes = 0
-        self._entries: dict[PendingRequest, tuple[str, int]] = {}  # the principal, and the size
+        self._entries: dict[PendingRequest, tuple[str, int]] = {}  # the caller, and the size
         self._by_subject: OrderedDict[str, deque[PendingRequest]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -40,8 +40,8 @@ class WaitingQueue:
         """
         Add a request.
 
-        If the queue is full, the newest request of the principal with the most requests is evicted, unless
-        the new request's own principal would then have at least as many.
+        If the queue is full, the newest request of the caller with the most requests is evicted. If the new
+        request's own caller would then have at least as many requests, no request is evicted.
 
         Returns:
             The evicted request, which must be rejected; None if no request was evicted.
@@ -62,7 +62,7 @@ class WaitingQueue:
         return evicted
 
     def pop(self) -> PendingRequest | None:
-        """Remove and return the request that runs next, or None if the queue is empty."""
+        """Remove the next request to run, and return it; return None if the queue is empty."""
         if not self._by_subject:
             return None
         subject, requests = next(iter(self._by_subject.items()))
@@ -83,7 +83,9 @@ class WaitingQueue:
 
     def _find_evictable(self, subject: str) -> PendingRequest | None:
         """
-        Return the newest request of the principal with the most requests, if *subject* would have fewer.
+        Return the newest request of the caller with the most requests.
+
+        Return None if the caller *subject* would have at least as many requests after adding one.
         """
         requests = max(self._by_subject.values(), key=len, default=deque[PendingRequest]())
         return requests[-1] if len(requests) > len(self._by_subject.get(subject, ())) + 1 else None

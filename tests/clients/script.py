@@ -332,7 +332,9 @@ STEPS: Final = [
     Step(
         "an unknown cursor is rejected",
         request("prompts/list", cursor="nowhere"),
-        rejection(-32602, "unknown cursor: the list may have changed, so list again from the start"),
+        rejection(
+            -32602, "unknown cursor: the list may have changed, so request it again from the first page"
+        ),
     ),
     Step(
         "an unknown resource is rejected",

@@ -9,7 +9,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.errors.rules import Rule
 from promptkit.loader.recipes import Recipes
 from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.pagination import pages_of
+from promptkit.protocol.pagination import paginate
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, REVISIONS
 
 
@@ -47,7 +47,7 @@ async def judge_later():
 def test_the_list_has_the_schema_of_an_answer(revision):
     """In revisions with metadata, `prompts/list` includes the JSON schema of a prompt's answer."""
     features = REVISIONS[revision]
-    (entry,) = json.loads(pages_of("prompts/list", compile(Recipes([judge])), lowering_for(features)).page())[
+    (entry,) = json.loads(paginate("prompts/list", compile(Recipes([judge])), lowering_for(features)).page())[
         "prompts"
     ]
 

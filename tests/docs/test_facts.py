@@ -23,7 +23,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.errors import ArgumentsError
 from promptkit.loader.loader import load
 from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.pagination import pages_of
+from promptkit.protocol.pagination import paginate
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.transports.state_keys import NEW_KEY_COMMAND, read_key_file
 from promptkit.version import VERSION
@@ -47,7 +47,7 @@ def review(recipes):
 
 def test_listing_is_current(review):
     """The first JSON block is the ``prompts/list`` reply, except for the schema that the text names."""
-    listing = json.loads(pages_of("prompts/list", review, lowering_for(LATEST_HANDSHAKE)).page())
+    listing = json.loads(paginate("prompts/list", review, lowering_for(LATEST_HANDSHAKE)).page())
     (meta,) = [prompt.pop("_meta") for prompt in listing["prompts"]]
 
     assert json.loads(blocks_in("json")[0]) == listing

@@ -74,7 +74,7 @@ class TestCall:
         async def fails():
             raise asyncio.CancelledError
 
-        with pytest.raises(RuntimeError, match="it was cancelled"):
+        with pytest.raises(RuntimeError, match="the call was cancelled"):
             asyncio.run(call(fails, 5))
 
     def test_timed_out_call_returns_to_the_caller(self):

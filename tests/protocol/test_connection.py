@@ -86,7 +86,8 @@ class TestHandshake:
     @pytest.mark.requirement("lifecycle/first")
     @pytest.mark.parametrize("revision", HANDSHAKES)
     @pytest.mark.parametrize(
-        "method", sorted({name for name, method in METHODS.items() if not method.opens} - {"tools/call"})
+        "method",
+        sorted({name for name, method in METHODS.items() if not method.before_handshake} - {"tools/call"}),
     )
     def test_request_before_the_handshake(self, method, revision):
         """A request before the handshake is rejected with an explanation, and the handshake then succeeds."""

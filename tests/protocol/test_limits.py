@@ -15,7 +15,7 @@ from promptkit.cli import main
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from promptkit.protocol.capabilities import ServerInfo
-from promptkit.protocol.decoding import leading_id
+from promptkit.protocol.decoding import find_leading_id
 from promptkit.protocol.events import Batch, Request
 from promptkit.protocol.jsonrpc import CANCELLED, Reply, TooManyRequests
 from promptkit.protocol.limits import MAX_PARAMS, OPTIONS, Limits, OverlongLine
@@ -25,7 +25,7 @@ from promptkit.protocol.session import LineBuffer, Session
 from promptkit.protocol.wire import Params
 from promptkit.server import rate_limits
 from promptkit.server.rate_limits import MAX_SUBJECTS, TokenBucket, TokenBuckets
-from promptkit.server.snapshot import CACHED, CACHED_BYTES, ReplyCache
+from promptkit.server.snapshot import MAX_CACHED, MAX_CACHED_BYTES, ReplyCache
 from promptkit.types import scalar_parsers
 from promptkit.types.scalar_parsers import measure_json
 from tests.wire import MODERN, REVISIONS, Client, line, modern, notification, request
@@ -87,7 +87,7 @@ class TestLines:
         assert reply == {
             "jsonrpc": "2.0",
             "id": 7,
-            "error": {"code": -32600, "message": "the message is rejected: it is longer than 2,000 bytes"},
+            "error": {"code": -32600, "message": "the message was rejected: it is longer than 2,000 bytes"},
         }
         assert is_served(client)
 
@@ -136,7 +136,7 @@ class TestLines:
     )
     def test_leading_id(self, text, number):
         """The id is read from the beginning of a line only where it is unambiguous."""
-        assert (leading_id(text) or None) == number
+        assert (find_leading_id(text) or None) == number
 
 
 class TestDepth:
@@ -150,7 +150,7 @@ class TestDepth:
         reply = client.ask("prompts/get", deep)
 
         assert (reply["id"], reply["error"]["code"]) == (1, -32700)
-        assert reply["error"]["message"] == "the message is rejected: it is nested more than 20 levels deep"
+        assert reply["error"]["message"] == "the message was rejected: it is nested more than 20 levels deep"
         assert "result" in client.ask("prompts/get", flat)
 
     @given(
@@ -205,7 +205,7 @@ class TestRejectedMessages:
 
         (reply,) = client.send(b'{"params":{"x":%b},"jsonrpc":"2.0","method":"ping","id":"last"}\n' % value)
 
-        assert (reply["id"], reply["error"]["message"][:28]) == ("last", "the message is rejected: it ")
+        assert (reply["id"], reply["error"]["message"][:29]) == ("last", "the message was rejected: it ")
         assert is_served(client)
 
     @pytest.mark.parametrize("value", TOO_MUCH.values(), ids=TOO_MUCH)
@@ -292,7 +292,9 @@ class TestParams:
 
         error = client.ask(method, params)["error"]
 
-        message = rf"the params of {method} have 1,048,\d+ bytes without arguments: the limit is 1,048,576"
+        message = (
+            rf"the params of {method} without arguments are 1,048,\d+ bytes long: the limit is 1,048,576"
+        )
         assert error["code"] == -32602
         assert re.fullmatch(message, error["message"])
         assert is_served(client)
@@ -311,8 +313,8 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"text": "y" * 101}, "'text' has 103 bytes of JSON"),
-            ({"more": ["y" * 60, "z" * 60]}, "'more' has 128 bytes of JSON"),
+            ({"text": "y" * 101}, "'text' is 103 bytes long as JSON"),
+            ({"more": ["y" * 60, "z" * 60]}, "'more' is 128 bytes long as JSON"),
         ],
     )
     def test_long_argument(self, revision, arguments, message):
@@ -332,7 +334,7 @@ class TestArguments:
 
         error = client.get("repeat", **many)["error"]
 
-        assert error == {"code": -32602, "message": "there are 51 arguments: the limit is 50"}
+        assert error == {"code": -32602, "message": "the request has 51 arguments: the limit is 50"}
 
     @pytest.mark.parametrize(("text", "ensure_ascii"), [("y" * 98, True), ("\u00e9" * 49, False)])
     def test_argument_at_the_limit(self, text, ensure_ascii):
@@ -424,7 +426,7 @@ class TestReplies:
         error = client.ask(method, params)["error"]
 
         assert error["code"] == -32603
-        message = r"the reply has [34],\d{3} bytes: the limit is 2,000"
+        message = r"the reply is [34],\d{3} bytes long: the limit is 2,000"
         assert re.fullmatch(message, error["message"])
         assert is_served(client)
 
@@ -443,7 +445,7 @@ class TestValues:
         assert reply == {
             "jsonrpc": "2.0",
             "id": 1,
-            "error": {"code": -32600, "message": "the message is rejected: it has more than 100 values"},
+            "error": {"code": -32600, "message": "the message was rejected: it has more than 100 values"},
         }
         assert is_served(client)
 
@@ -553,7 +555,7 @@ def request_of(number, batch):
 class TestCache:
     def test_number_of_bytes(self):
         """The total size of cached replies and requests is limited, and the oldest are evicted."""
-        cache, size = ReplyCache(), CACHED_BYTES // 8
+        cache, size = ReplyCache(), MAX_CACHED_BYTES // 8
         for number in range(20):
             cache.put(("x", "y", b"%d" % number), b"x" * size, 60)
 
@@ -563,7 +565,7 @@ class TestCache:
 
     def test_size_of_requests(self):
         """Not only the size of a reply counts, but also the size of its request."""
-        cache, size = ReplyCache(), CACHED_BYTES // 8
+        cache, size = ReplyCache(), MAX_CACHED_BYTES // 8
         for number in range(20):
             cache.put(("x", "y", b"%d" % number + b"x" * size), b"", 60)
 
@@ -572,22 +574,22 @@ class TestCache:
     def test_number_of_replies(self):
         """The number of cached replies is limited, however small they are."""
         cache = ReplyCache()
-        for number in range(2 * CACHED):
+        for number in range(2 * MAX_CACHED):
             cache.put(("x", "y", b"%d" % number), b"x", 60)
 
-        assert len(cache._results) == CACHED
+        assert len(cache._results) == MAX_CACHED
 
     def test_large_reply(self):
         """A reply that exceeds the cache is not cached, and invalidates its predecessor."""
         cache = ReplyCache()
         cache.put(("x", "y", b"1"), b"x", 60)
-        cache.put(("x", "y", b"1"), b"x" * CACHED_BYTES, 60)
+        cache.put(("x", "y", b"1"), b"x" * MAX_CACHED_BYTES, 60)
 
         assert cache.get(("x", "y", b"1")) is None
 
     def test_replaced_reply(self):
         """A replaced reply counts once."""
-        cache, size = ReplyCache(), CACHED_BYTES // 5
+        cache, size = ReplyCache(), MAX_CACHED_BYTES // 5
         for _ in range(100):
             cache.put(("x", "y", b"1"), b"x" * size, 60)
         cache.put(("x", "y", b"2"), b"x" * size, 60)
@@ -654,7 +656,7 @@ class TestRates:
         assert ["result" in reply for reply in replies] == [True, True, True, False]
         assert replies[-1]["error"] == {
             "code": 429,
-            "message": "more than 3 requests per second: try again later",
+            "message": "the limit is 3 requests per second: try again later",
         }
 
     @pytest.mark.requirement("completion/rate-limited")

@@ -25,7 +25,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.pagination import pages_of
+from promptkit.protocol.pagination import paginate
 from promptkit.protocol.revisions import REVISIONS
 from tests.wire import validate
 
@@ -62,7 +62,7 @@ def lower(revision, content):
 def listing(revision):
     """Return the list of prompts in a revision."""
     catalog = compile(Recipes(prompts=(review,)))
-    return json.loads(pages_of("prompts/list", catalog, lowering_for(REVISIONS[revision])).page())
+    return json.loads(paginate("prompts/list", catalog, lowering_for(REVISIONS[revision])).page())
 
 
 def every_content(png, wav):

@@ -114,7 +114,7 @@ def test_unknown_cursor(revision):
         [row[0] for row in LISTS], ["", "x", "0", "-1", "b2Zmc2V0PTE", "\x00", "p003"]
     ):
         error = client.ask(method, {"cursor": cursor})["error"]
-        assert (error["code"], "list again" in error["message"]) == (-32602, True)
+        assert (error["code"], "request it again" in error["message"]) == (-32602, True)
 
 
 @pytest.mark.requirement("pagination/graceful")

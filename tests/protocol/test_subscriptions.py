@@ -429,7 +429,7 @@ class TestLimits:
 
         assert rejected["error"] == {
             "code": 429,
-            "message": "the limit is 10,000 subscriptions to resources: end some of them first",
+            "message": "a client can have at most 10,000 subscriptions to resources: end some of them first",
         }
         assert again["result"] == {}
         assert client.ask("resources/subscribe", {"uri": "any://more"})["result"] == {}

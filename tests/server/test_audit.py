@@ -509,7 +509,7 @@ class TestWriteErrors:
 
         assert size_after == size
         assert audited.get(user="Ada")["lost"] == 1
-        assert "only a part of a line could be written" in capsys.readouterr().err
+        assert "only part of the line could be written" in capsys.readouterr().err
 
     def test_closed_standard_error(self, tmp_path, monkeypatch):
         """A closed standard error causes no failure."""

@@ -23,7 +23,7 @@ async def cancels_itself():
         (lambda: 3, 3, None),
         (lambda: asyncio.sleep(0, 4), 4, None),
         (fails, None, "LookupError('nothing there')"),
-        (cancels_itself, None, "RuntimeError('it was cancelled')"),
+        (cancels_itself, None, "RuntimeError('the call was cancelled')"),
         (lambda: 1 / 0, None, "ZeroDivisionError('division by zero')"),
     ],
     ids=["plain", "asynchronous", "fails", "cancels itself", "fails at once"],
@@ -48,7 +48,7 @@ def test_call_cancelled_before_its_start():
     call.cancel()
     call.run()
 
-    assert (starts, repr(call.raised)) == ([], "RuntimeError('it was cancelled')")
+    assert (starts, repr(call.raised)) == ([], "RuntimeError('the call was cancelled')")
 
 
 def test_rendering():

@@ -207,7 +207,7 @@ class TestLeading:
         client.get(2, "quick")
 
         assert text_of(client.replies(1)[2]) == "done"
-        assert "a message could not be handled: MemoryError()" in capsys.readouterr().err
+        assert "a client's message could not be handled: MemoryError()" in capsys.readouterr().err
 
 
 class TestOneReply:
@@ -228,7 +228,7 @@ class TestOneReply:
             assert client.replies(1).keys() == {2}
         else:
             client.close(0)
-            assert "the server ended before" in client.replies(1)[1]["error"]["message"]
+            assert "the server was shut down before" in client.replies(1)[1]["error"]["message"]
         gate.open.set()
         gate.threads[0].join(30)
 
@@ -240,7 +240,7 @@ class TestOneReply:
         client.get(1, "gated")
         assert gate.entered.acquire(timeout=30)
         client.get(1, "quick")
-        assert client.replies(1)[1]["error"]["message"] == "id 1 is in use by a pending request"
+        assert client.replies(1)[1]["error"]["message"] == "the id 1 is already in use by a pending request"
         gate.open.set()
         client.replies(1)
         client.get(1, "quick")
@@ -357,7 +357,7 @@ class TestWaiting:
         replies = client.replies(20)
 
         assert {text_of(reply) for reply in replies.values()} == {"done"}
-        assert client.server._dispatcher.waiting == 0
+        assert client.server._dispatcher.waiting_count == 0
 
     def test_full_queue_rejects_the_next_request(self, serve, gate):
         """
@@ -430,7 +430,7 @@ class TestWaiting:
         client.close(0)
         replies = client.replies(2)
 
-        assert all("the server ended before" in reply["error"]["message"] for reply in replies.values())
+        assert all("the server was shut down" in reply["error"]["message"] for reply in replies.values())
 
     @pytest.mark.parametrize("is_async", [False, True])
     def test_queue_continues_after_any_kind_of_prompt(self, serve, is_async):
@@ -513,7 +513,7 @@ class TestImporting:
         client.send(modern(1, "prompts/list"))
         client.close(0.1)
 
-        assert "the server ended before prompts/list" in client.replies(1)[1]["error"]["message"]
+        assert "the server was shut down before prompts/list" in client.replies(1)[1]["error"]["message"]
 
 
 def test_closed_server_is_freed():

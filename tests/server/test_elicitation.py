@@ -311,8 +311,8 @@ class TestAsking:
         many = Elicited(client, diff="x", language="en").accept(tone="calm", depth=1)["error"]
 
         assert (long["code"], many["code"]) == (-32602, -32602)
-        assert long["message"] == "'diff' has 1,003 bytes of JSON: the limit is 1,000"
-        assert many["message"] == "there are 4 arguments: the limit is 3"
+        assert long["message"] == "'diff' is 1,003 bytes long as JSON: the limit is 1,000"
+        assert many["message"] == "the request has 4 arguments: the limit is 3"
 
     @pytest.mark.requirement("elicitation/refusals", "mrtr/valid-responses", "mrtr/protocol-errors")
     @pytest.mark.parametrize("revision", ASKING)

@@ -93,7 +93,7 @@ def test_failing_read(threaded_server, error, capsys):
     threaded_server.arrived.put(error)
 
     assert b'"id":1,"result":{}' in threaded_server.ask(request(1, "ping"))
-    assert f"a message of a client could not be read: {error!r}" in capsys.readouterr().err
+    assert f"a client's message could not be read: {error!r}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
@@ -268,7 +268,7 @@ def test_input_that_cannot_be_read(recipes):
 
     assert code == 1
     assert b'"id":1,"error"' in replies
-    assert b"a message of a client could not be read: MemoryError()" in stderr
+    assert b"a client's message could not be read: MemoryError()" in stderr
 
 
 @needs_limits

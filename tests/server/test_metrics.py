@@ -58,7 +58,7 @@ def client(metrics):
 
 def read_samples(metrics, faults=0):
     """Return the value of each sample by its name and label values."""
-    families = text_string_to_metric_families(metrics.text(faults).decode())
+    families = text_string_to_metric_families(metrics.encode(faults).decode())
     samples = [sample for family in families for sample in family.samples]
     return {(sample.name, *sample.labels.values()): sample.value for sample in samples}
 
@@ -135,7 +135,7 @@ class TestRequests:
         client.get("hunter2", hunter2="hunter2")
         client.ask("hunter2")
 
-        assert b"hunter2" not in metrics.text(0)
+        assert b"hunter2" not in metrics.encode(0)
 
 
 class TestWorkers:

@@ -17,7 +17,7 @@ from tests.wire import line, modern
 @pytest.fixture(autouse=True)
 def short_interval(monkeypatch):
     """Compare stamps at short intervals."""
-    monkeypatch.setattr(notifier, "_EVERY_S", 0.01)
+    monkeypatch.setattr(notifier, "_CHECK_EVERY_S", 0.01)
 
 
 class Client(Subscriber):

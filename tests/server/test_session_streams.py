@@ -134,5 +134,5 @@ def test_limits(streams, monkeypatch):
             Client(f"session {number}").request("resources/subscribe"), is_subscribed=True
         )
 
-    with pytest.raises(TooManyRequests, match="the limit is 2 subscriptions"):
+    with pytest.raises(TooManyRequests, match="at most 2 subscriptions"):
         streams.change_subscription(Client("three").request("resources/subscribe"), is_subscribed=True)

@@ -11,5 +11,5 @@ def test_failed_start(monkeypatch):
     monkeypatch.setattr(threads, "_START_WITHIN_S", 0.01)
     monkeypatch.setattr(DaemonThread, "_bootstrap", lambda _: None)  # ends before it has started
 
-    with pytest.raises(RuntimeError, match="has not started"):
+    with pytest.raises(RuntimeError, match="did not start"):
         DaemonThread(bool, "test").start()

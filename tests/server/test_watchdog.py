@@ -282,7 +282,7 @@ def test_timer_runs_only_with_prompts(timer):
         seen.append(timer()[0])
         return "done"
 
-    server = Server(compile(Recipes(prompts=(looks,))), sent.put, guard=Watchdog(50.0))
+    server = Server(compile(Recipes(prompts=(looks,))), sent.put, watchdog=Watchdog(50.0))
     server.read_from(arrived.get, ended.set)
     assert timer()[0] == 0
     arrived.put(line(modern(1, "prompts/get", {"name": "looks"})))

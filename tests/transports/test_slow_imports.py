@@ -98,8 +98,8 @@ def test_no_errors_are_sent_after_the_end_of_input(serve_hanging):
     )
 
     assert [json.loads(reply)["id"] for reply in stdout.splitlines()] == [0]
-    reason = "the input ended during the import: hang.py is at line 4"
-    assert stderr.decode() == f"promptkit: {reason}; to wait longer for recipes, raise --grace\n"
+    reason = "the input ended while recipes were being imported: hang.py is at line 4"
+    assert stderr.decode() == f"promptkit: {reason}; to wait longer, raise --grace\n"
     assert process.returncode == 0
 
 
@@ -110,7 +110,7 @@ def test_pending_requests_are_rejected_on_a_signal(serve_hanging):
     assert [receive(process)["id"] for _ in range(2)] == [0, 2]
     process.terminate()
 
-    assert receive(process)["error"]["message"] == "the server ended before prompts/get was answered"
+    assert receive(process)["error"]["message"] == "the server was shut down before prompts/get was answered"
     assert process.wait(50) == 0
 
 

@@ -344,7 +344,7 @@ def test_signal_during_a_running_prompt(serve):
     process.terminate()
 
     (reply,) = map(json.loads, process.stdout.read().splitlines())
-    assert reply["error"]["message"] == "the server ended before prompts/get was answered"
+    assert reply["error"]["message"] == "the server was shut down before prompts/get was answered"
     assert process.wait(timeout=50) == 0
 
 

@@ -1,1 +1,1 @@
-"""Streamable HTTP, sans I/O: heads and bodies in, responses or requests for the server out."""
+"""Streamable HTTP, without I/O: heads and bodies go in; responses, and requests to handle, come out."""

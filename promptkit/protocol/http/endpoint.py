@@ -1,5 +1,5 @@
 """
-The MCP endpoint: determines the era of posted messages, checks their headers, and maps replies to statuses.
+The MCP endpoint: finds the era of each posted message, checks its headers, and maps replies to HTTP statuses.
 
 See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http.
 """
@@ -44,8 +44,8 @@ from promptkit.protocol.limits import Limits
 from promptkit.protocol.revisions import MODERN, REVISIONS, Revision
 from promptkit.protocol.session import Observe, Session, decode_meta, read_envelope
 
-#: The HTTP status of each error code; 200 for all others. Exceeded rate limits also get 200, because the
-#: official Python client 1.x ends its session at any status of 400 or above.
+#: The HTTP status for each error code. All other codes get 200, including those of exceeded rate limits,
+#: because the official Python client 1.x ends its session after any status of 400 or above.
 _STATUSES: Final[Mapping[int | None, int]] = {
     ParseError.code: 400,
     InvalidRequest.code: 400,
@@ -55,7 +55,7 @@ _STATUSES: Final[Mapping[int | None, int]] = {
     UnsupportedVersion.code: 400,
 }
 
-#: Errors of the message itself. In the handshake era, all other errors get status 200, because clients treat
+#: Errors in the message itself. In the handshake era, all other errors get status 200, because clients treat
 #: an error status as a broken connection.
 _INVALID_MESSAGE: Final = (ParseError.code, InvalidRequest.code)
 
@@ -66,8 +66,8 @@ _METHODS_WITH_NAME: Final = frozenset(("prompts/get", "resources/read", "tools/c
 
 _ENCODED: Final = re.compile(rb"=\?base64\?(.*)\?=")
 
-#: The revision assumed for requests that do not name a revision.
-_UNNAMED: Final = next(revision.date.encode() for revision in REVISIONS.values() if revision.batches)
+#: The revision that is assumed for requests that do not name one.
+_ASSUMED_REVISION: Final = next(revision.date.encode() for revision in REVISIONS.values() if revision.batches)
 
 #: The revisions with a handshake, by the value of the version header.
 _LEGACY: Final[Mapping[bytes | None, Revision]] = {
@@ -79,9 +79,8 @@ _ENDED: Final = "this session has ended: send an initialize request without Mcp-
 #: The response to a notification or a response.
 ACCEPTED: Final = HttpResponse(202)
 
-#: Over HTTP, an ``initialize`` request may name a revision, and is then handled as a request of that
-#: revision.
-_INITIALIZE: Final = Method(wire.InitializeParams, modern=False, opens=True)
+#: Over HTTP, an ``initialize`` request can name a revision, and is then handled under that revision.
+_INITIALIZE: Final = Method(wire.InitializeParams, modern=False, before_handshake=True)
 
 
 class _HttpSession(Session):
@@ -97,7 +96,7 @@ class Endpoint:
             The server's name and version.
 
         sessions:
-            The issuer of session ids, which contain the result of a handshake.
+            Issues session ids, each of which contains the result of a handshake.
 
         limits:
             The limits on messages and requests.
@@ -119,19 +118,19 @@ class Endpoint:
                 The capabilities of the server.
 
             observe:
-                Called with each request that the endpoint answers itself, and with the reply.
+                A callback that gets each request that the endpoint answers itself, and the reply.
         """
         self._capabilities, self._observe = capabilities, observe
-        self._modern_session = self._create_session()  # has no state that a message changes
+        self._modern_session = self._create_session()  # messages of the modern era do not change its state
 
     def receive(
         self, head: Head, body: bytes, channel: Channel
     ) -> list[Request] | ClientResponse | HttpResponse:
         """
-        Return the requests in a message or batch, all of one era. If there are none, return the response.
+        Return the requests in a message or batch, which all belong to one era.
 
-        If the message is the client's answer to a question from the server, return the answer. Its HTTP
-        response is `ACCEPTED`.
+        If there are none, return the response to send. If the message is the client's answer to a question
+        from the server, return the answer. Its HTTP response is `ACCEPTED`.
 
         Args:
             head:
@@ -159,7 +158,7 @@ class Endpoint:
         return self._respond(head, message, session, events, channel)
 
     def _open_stream(self, head: Head, channel: Channel) -> list[Request] | HttpResponse:
-        """Return the request for the stream of a session."""
+        """Return the request that opens a session's stream, or the response that rejects it."""
         opened = self._sessions.open(read_session_id(head), _owner(channel))
         if opened is None or SESSION_ID in head.repeated:
             return reject(404, InvalidRequest(_ENDED))
@@ -175,7 +174,7 @@ class Endpoint:
         session = self._create_session()
         if message.method == "initialize":
             return session
-        session.revision = _LEGACY[version or _UNNAMED]
+        session.revision = _LEGACY[version or _ASSUMED_REVISION]
         if head.get(SESSION_ID) is None:
             return session
         opened = self._sessions.open(session_id, _owner(channel))
@@ -192,7 +191,7 @@ class Endpoint:
         return session
 
     def _check_headers(self, head: Head, request: Request) -> list[Request] | HttpResponse:
-        """Return the request if its headers match its body, otherwise the error response."""
+        """Return the request if its headers match its body; otherwise the error response."""
         if not request.revision.stateless:
             return [request]
         params = request.params
@@ -204,7 +203,7 @@ class Endpoint:
         if self._observe is not None:
             self._observe(request, reply)
         request.discard(reply)
-        return response_to(reply, modern=True)
+        return make_response(reply, modern=True)
 
     def _respond(
         self, head: Head, message: Message, session: _HttpSession, events: list[Event], channel: Channel
@@ -215,12 +214,12 @@ class Endpoint:
             requests = [event for event in events if isinstance(event, Request)]
             return requests or _respond_without_reply(head, message)
         if message.error is not None or message.elements is not None:
-            return response_to(reply, modern=False)
+            return make_response(reply, modern=False)
         meta = decode_meta(message.params)
         modern = meta.names_revision or _is_modern(head)
         if modern and (error := _find_envelope_error(head, message.method, meta)) is not None:
             return reject(400, error, message.id)
-        response = response_to(reply, modern=modern)
+        response = make_response(reply, modern=modern)
         if message.method == "initialize" and session.revision is not None:
             opened = session.revision, session.client, session.client_capabilities
             session_id = self._sessions.seal(*opened, _owner(channel))
@@ -231,7 +230,7 @@ class Endpoint:
 def _respond_without_reply(head: Head, message: Message) -> HttpResponse:
     """Return the response to a notification or a response, or to an array of them."""
     if message.is_response and _is_modern(head):
-        return reject(400, InvalidRequest("in this revision, clients do not send responses"))
+        return reject(400, InvalidRequest("in this revision, clients must not send responses"))
     version = head.get(_VERSION)
     if message.is_notification and version is not None:
         requested = version.decode("latin-1")
@@ -256,7 +255,7 @@ def _check_repeated(head: Head, message: Message) -> HttpResponse | None:
     """Return the error response if a header that selects the session is repeated."""
     for name in (_VERSION, SESSION_ID):
         if name in head.repeated and not decode_meta(message.params).names_revision:
-            msg = f"{name.decode()} was sent more than once"
+            msg = f"the header {name.decode()} was sent more than once"
             return reject(400, InvalidRequest(msg), message.id)
     return None
 
@@ -284,7 +283,7 @@ def find_header_mismatch(
 
     Args:
         head:
-            The head.
+            The head of the HTTP request.
 
         version:
             The revision that the body names.
@@ -309,14 +308,14 @@ def _find_mismatch(head: Head, key: bytes, value: str) -> HeaderMismatch | None:
     """Return the error if a header field does not have this value, or None."""
     sent, name = head.get(key), key.decode().title()
     if key in head.repeated:
-        return HeaderMismatch(f"{name} was sent more than once")
+        return HeaderMismatch(f"the header {name} was sent more than once")
     if sent is None:
-        return HeaderMismatch(f"{name} is missing: every request of this revision must have it")
+        return HeaderMismatch(f"the header {name} is missing: every request under this revision must have it")
     text = _decode_value(sent) if key == b"mcp-name" else _decode_printable(sent)
     if text == value:
         return None
     hint = "send printable ASCII, or Base64 as =?base64?...?="
-    return HeaderMismatch(f"{name} does not match the body, which has {shortened(value)!r}: {hint}")
+    return HeaderMismatch(f"the header {name} does not match {shortened(value)!r} in the body: {hint}")
 
 
 @lru_cache(maxsize=64)
@@ -331,14 +330,13 @@ def _decode_value(value: bytes) -> str | None:
         return _decode_printable(value)
     try:
         decoded = b64decode(encoded[1], validate=True)
-        # Excess bits must be zero, because other decoders would reject other bits, or decode them
-        # differently.
+        # Excess bits must be zero, because other decoders may reject other bits, or decode them differently.
         return decoded.decode() if b64encode(decoded) == encoded[1] else None
     except (Error, UnicodeDecodeError):
         return None
 
 
-def response_to(reply: Reply, *, modern: bool) -> HttpResponse:
+def make_response(reply: Reply, *, modern: bool) -> HttpResponse:
     """
     Return the response that carries a reply.
 

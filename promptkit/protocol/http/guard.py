@@ -1,5 +1,5 @@
 """
-The guard: checks a request's head before the body is read, and provides the response's CORS headers.
+The guard: checks a request's head before the body is read, and provides the CORS headers of responses.
 
 It checks the host, the origin, the path, the method, the media types and the transfer encoding.
 """
@@ -36,7 +36,7 @@ _EVENTS: Final = b"text/event-stream"
 
 _TRANSFER_ENCODING: Final = b"transfer-encoding"
 
-#: The request headers that a page of an allowed origin may send, and the response headers that it may read.
+#: The request headers that a page from an allowed origin can send, and the response headers that it can read.
 _ALLOWED_HEADERS: Final = (
     b"accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, "
     b"mcp-session-id"
@@ -58,11 +58,11 @@ class Guard:
             names are always allowed. ``*`` allows every name.
 
         origins:
-            The origins of pages that may send requests, such as ``https://chat.example``. Loopback origins
-            are also allowed if no *hosts* are given.
+            The origins of pages that are allowed to send requests, such as ``https://chat.example``. Loopback
+            origins are also allowed if no *hosts* are given.
 
         documents:
-            Public JSON documents, by path.
+            Public JSON documents, keyed by path.
 
     Raises:
         ValueError: If an origin is invalid.
@@ -85,7 +85,7 @@ class Guard:
         self._documents = documents
 
     def check(self, head: Head) -> HttpResponse | None:
-        """Return the response, such as an error, if the head alone determines it; otherwise None."""
+        """Return the response, such as an error, if the head alone determines it; otherwise return None."""
         if (response := self._check_head(head)) is not None:
             return response
         if (document := self._documents.get(head.path)) is not None:
@@ -101,17 +101,17 @@ class Guard:
             return _reject_method(head, b"POST", msg)
         return _check_media_types(head)
 
-    def check_reading(self, head: Head) -> HttpResponse | None:
+    def check_page(self, head: Head) -> HttpResponse | None:
         """
-        Return the error response to a request for a page other than the endpoint, or None.
+        Return the error response to a request for a page other than the endpoint; None if it is allowed.
         """
         return self._check_head(head) or _check_read_only(head)
 
     def _check_head(self, head: Head) -> HttpResponse | None:
-        """Return the error response to a head that is too large, or names a disallowed host or origin."""
+        """Return the error response if a head is too large, or if its host or origin is not allowed."""
         if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
             limits = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
-            return reject(431, InvalidRequest(f"the head of a request has at most {limits}"))
+            return reject(431, InvalidRequest(f"the head of a request can have at most {limits}"))
         host, origin = head.get(b"host"), head.get(b"origin")
         if b"host" in head.repeated or not host:
             return reject(421, InvalidRequest("a request must have exactly one Host header"))
@@ -120,40 +120,41 @@ class Guard:
             name = shortened(name)
             hint = f"to allow it, use --allow-host {name}"
             return reject(421, InvalidRequest(f"the host name {name!r} is not allowed; {hint}"))
-        if origin is not None and (b"origin" in head.repeated or not self.allows(origin)):
+        if origin is not None and (b"origin" in head.repeated or not self.allows_origin(origin)):
             page_origin = shortened(origin.decode("latin-1"))
             hint = f"to allow them, use --allow-origin {page_origin}"
             return reject(
-                403, InvalidRequest(f"pages of {page_origin!r} are not allowed to send requests; {hint}")
+                403, InvalidRequest(f"pages from {page_origin!r} are not allowed to send requests; {hint}")
             )
         return None
 
-    def allows(self, origin: bytes) -> bool:
-        """Return whether a page of this origin may send requests."""
+    def allows_origin(self, origin: bytes) -> bool:
+        """Return whether pages from this origin are allowed to send requests."""
         if b"*" in self._origins or origin.lower() in self._origins:
             return True
         return self._local_origins and _is_local(origin)
 
     def cors_headers(self, head: Head) -> tuple[tuple[bytes, bytes], ...]:
         """
-        Return the headers that let a page of an allowed origin read the response; none for other origins.
+        Return the headers that let a page from an allowed origin read the response; none for other origins.
         """
         origin = head.get(b"origin")
-        if origin is None or not self.allows(origin):
+        if origin is None or not self.allows_origin(origin):
             return ()
         return ((b"access-control-allow-origin", origin), _EXPOSED_HEADERS, _VARY)
 
 
 def check_framing(head: Head) -> HttpResponse | None:
     """
-    Return an error response if the request has a transfer encoding other than ``chunked``, otherwise None.
+    Return an error response if the request has a transfer encoding other than ``chunked``; otherwise None.
 
     Some ASGI servers forward a body in another encoding without decoding it.
     """
     encoding = head.get(_TRANSFER_ENCODING)
     if encoding is None or (encoding.lower() == b"chunked" and _TRANSFER_ENCODING not in head.repeated):
         return None
-    return reject(400, InvalidRequest("Transfer-Encoding must be a single 'chunked'"), headers=(CLOSE,))
+    msg = "Transfer-Encoding must be 'chunked', and must be sent only once"
+    return reject(400, InvalidRequest(msg), headers=(CLOSE,))
 
 
 def _check_read_only(head: Head) -> HttpResponse | None:
@@ -171,12 +172,12 @@ def _reject_method(head: Head, served: bytes, msg: str) -> HttpResponse:
 
 def _check_stream(head: Head) -> HttpResponse | None:
     """
-    Return the error response to a client that opens a stream, but does not accept streams; otherwise None.
+    Return the error response if a client opens a stream, but does not accept streams; otherwise None.
     """
-    _, events = accepts(head.get(b"accept") or b"*/*")
+    _, events = parse_accept(head.get(b"accept") or b"*/*")
     if events:
         return None
-    return reject(406, InvalidRequest("the stream of a session is text/event-stream: name it in Accept"))
+    return reject(406, InvalidRequest("the stream of a session is text/event-stream: include it in Accept"))
 
 
 def _check_media_types(head: Head) -> HttpResponse | None:
@@ -187,23 +188,23 @@ def _check_media_types(head: Head) -> HttpResponse | None:
             415, InvalidRequest("the body of a request must be JSON: send Content-Type: application/json")
         )
     if (head.get(_CONTENT_ENCODING) or b"identity").lower() != b"identity":
-        error = InvalidRequest("the body of a request is not compressed: send it without Content-Encoding")
+        error = InvalidRequest("the body must not be compressed: send it without Content-Encoding")
         return reject(415, error, headers=((b"accept-encoding", b"identity"),))
     accept = head.get(b"accept")
     if accept is None:
         return None
-    json, events = accepts(accept)
+    json, events = parse_accept(accept)
     # A request gets a stream only if its headers name the method. The body, which is read later, must match.
     if events if head.get(b"mcp-method") == b"subscriptions/listen" else json:
         return None
-    msg = "the reply is application/json, or text/event-stream for a stream: name both in Accept"
+    msg = "the reply is application/json, or text/event-stream for a stream: include both in Accept"
     return reject(406, InvalidRequest(msg))
 
 
 @lru_cache(maxsize=64)
-def accepts(accept: bytes) -> tuple[bool, bool]:
+def parse_accept(accept: bytes) -> tuple[bool, bool]:
     """
-    Return whether an Accept header names JSON, and whether it names a stream of events.
+    Return whether an Accept header includes JSON, and whether it includes streams of events.
 
     Quality values are ignored.
 

@@ -11,23 +11,23 @@ from promptkit.protocol.jsonrpc import RequestId, encode_error
 
 JSON: Final = b"application/json"
 
-#: The header of a JSON body.
+#: The header that declares a JSON body.
 JSON_BODY: Final = (b"content-type", JSON)
 
 #: The header that closes the connection after the response.
 CLOSE: Final = (b"connection", b"close")
 
-#: The header with the delay before a client may retry, in seconds.
+#: The header that contains the delay before a client may retry, in seconds.
 RETRY: Final = (b"retry-after", b"1")
 
-#: The path of the MCP endpoint. A trailing slash is accepted, because clients do not follow a redirect with a
-#: body.
+#: The path of the MCP endpoint. A trailing slash is also accepted, because clients do not follow redirects of
+#: requests that have a body.
 ENDPOINT: Final = "/mcp"
 
-#: The header with the id of a session, in the handshake era.
+#: The header that contains the id of a session, in the handshake era.
 SESSION_ID: Final = b"mcp-session-id"
 
-#: Fields that can be repeated, as a list.
+#: The fields that can be repeated, because their values are lists.
 _LIST_FIELDS: Final = frozenset((b"accept",))
 
 
@@ -43,7 +43,7 @@ class Head(Struct, gc=False):
             The decoded path.
 
         fields:
-            The value of each field, by its name in lower case.
+            The value of each field, keyed by the field's name in lower case.
 
         sent:
             The fields as they were sent.
@@ -60,9 +60,9 @@ class Head(Struct, gc=False):
 
     def get(self, name: bytes) -> bytes | None:
         """
-        Return the value of a field, or None if it was not sent.
+        Return the value of a field without surrounding whitespace, or None if the field was not sent.
 
-        Surrounding whitespace is not part of the value, but some servers do not strip it.
+        Some servers do not strip this whitespace, although it is not part of the value.
 
         See Also:
             https://www.rfc-editor.org/rfc/rfc9110#section-5.5
@@ -72,7 +72,7 @@ class Head(Struct, gc=False):
 
     @property
     def size(self) -> int:
-        """The size of the fields, in bytes."""
+        """The total size of the fields' names and values, in bytes."""
         return sum(map(len, chain.from_iterable(self.sent)))
 
 
@@ -81,7 +81,7 @@ STREAM: Final = "GET"
 
 
 class HttpResponse(Struct, gc=False):
-    """A response."""
+    """An HTTP response."""
 
     status: int
     body: bytes = b""
@@ -122,5 +122,5 @@ def reject(
 
 
 def read_session_id(head: Head) -> str:
-    """Return the id of the session that a request names, or ``""``."""
+    """Return the id of the session that a request names, or ``""`` if it does not name one."""
     return (head.get(SESSION_ID) or b"").decode("latin-1")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.errors.exceptions import shortened
-from promptkit.protocol.http.endpoint import Endpoint, response_to
+from promptkit.protocol.http.endpoint import Endpoint, make_response
 from promptkit.protocol.http.guard import Guard, check_framing
 from promptkit.protocol.http.messages import (
     CLOSE,
@@ -247,7 +247,7 @@ class Application:
         else:
             reply = body
         if isinstance(reply, Reply):
-            response = response_to(reply, modern=channel.modern)
+            response = make_response(reply, modern=channel.modern)
             if head.method == STREAM:  # there is no request whose client could read the error
                 response.status = HTTPStatus.SERVICE_UNAVAILABLE
             await self._send(head, response, send, private)
@@ -347,14 +347,14 @@ class Application:
         return HttpResponse(200, encode(ready), (JSON_BODY,))
 
     async def _scrape(self, metrics: "Metrics", head: Head, scope: Scope) -> HttpResponse:
-        """Answer a Prometheus scrape, which needs a token like any request: metrics contain prompt names."""
-        if (rejected := self._guard.check_reading(head)) is not None:
+        """Answer Prometheus. Metrics contain names of prompts, so a scrape needs a token like any request."""
+        if (rejected := self._guard.check_page(head)) is not None:
             return rejected
         if self._authorizer is not None:
             result = await self._authorizer.check(head, scope.get("query_string", b""))
             if isinstance(result, HttpResponse):
                 return result
-        text = await asyncio.to_thread(metrics.text, self._settings.count_invalid())
+        text = await asyncio.to_thread(metrics.encode, self._settings.count_invalid())
         return HttpResponse(200, text, (_PLAIN, _PRIVATE))
 
     def _pending_requests(self) -> PendingRequests:

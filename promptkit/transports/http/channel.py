@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from promptkit.memory import return_free_memory
 from promptkit.protocol.events import ClientResponse, Event, MemoryBudget, Request, Send
 from promptkit.protocol.http.endpoint import ACCEPTED, Endpoint
-from promptkit.protocol.http.guard import accepts
+from promptkit.protocol.http.guard import parse_accept
 from promptkit.protocol.http.messages import (
     CLOSE,
     RETRY,
@@ -125,7 +125,7 @@ class HttpChannel:
     @property
     def accepts_stream(self) -> bool:
         """Whether the client accepts a stream of events that ends with the reply."""
-        _, events = accepts(self.head.get(b"accept") or b"*/*")
+        _, events = parse_accept(self.head.get(b"accept") or b"*/*")
         return events
 
     @property

@@ -2,7 +2,7 @@
 
 import pytest
 
-from promptkit.protocol.http.guard import Guard, accepts
+from promptkit.protocol.http.guard import Guard, parse_accept
 from tests.posting import head
 from tests.wire import MODERN
 
@@ -289,7 +289,7 @@ class TestForm:
 
     def test_case_of_media_ranges(self):
         """Media types are compared without their case."""
-        assert accepts(b"TEXT/Event-Stream") == (False, True)
+        assert parse_accept(b"TEXT/Event-Stream") == (False, True)
 
 
 class TestSize:

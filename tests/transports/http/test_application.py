@@ -377,7 +377,7 @@ class TestLimits:
             while len(recipes.STARTED) == started:
                 await asyncio.sleep(0.001)
             second = post(app, modern(2, "prompts/get", {"name": "greet"}))
-            while not app._server._dispatcher.waiting:
+            while not app._server._dispatcher.waiting_count:
                 await asyncio.sleep(0.001)
             rejected = await post(app, modern(3, "prompts/get", {"name": "greet"})).result()
             first.gone.set()

@@ -22,8 +22,8 @@ def remaining_state(app):
     server = app._server
     return {
         "open": len(server._dispatcher._open),
-        "aside": len(server._dispatcher._aside),
-        "waiting": server._dispatcher.waiting,
+        "alongside": len(server._dispatcher._alongside),
+        "waiting": server._dispatcher.waiting_count,
         "streams": len(server._notifier._open),
         "memory": app._endpoint._budget._taken,
         "bodies": app._open.budget._taken,
@@ -183,7 +183,7 @@ class TestDisconnecting:
 
                 def call_late(pending, *args):
                     deadline = time.monotonic() + 10
-                    while is_aside and not dispatcher._aside and time.monotonic() < deadline:
+                    while is_aside and not dispatcher._alongside and time.monotonic() < deadline:
                         time.sleep(0.001)
                     loop.call_soon_threadsafe(callers[0].task.cancel)
                     while not pending.is_answered and time.monotonic() < deadline:
