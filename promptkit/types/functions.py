@@ -49,6 +49,8 @@ def evaluate_annotation(annotation: Any, function: Callable[..., Any], names: Ma
     Raises:
         Exception: Any exception that evaluating the annotation raises.
     """
+    if isinstance(annotation, type):
+        return annotation
     holder = types.SimpleNamespace(__annotations__={"it": annotation})
     outer = getattr(function, "__globals__", {})
     return typing.get_type_hints(holder, outer, dict(names), include_extras=True)["it"]
