@@ -65,7 +65,7 @@ class Results:
 
     def take(self, key: Any) -> tuple[str | None, str | None] | None:
         """
-        Return the answer and the error of the result for a row; None if there is no result.
+        Return the answer and the error recorded for a row; None if the row has no result.
 
         *key* is the row's key or number. Each result can be taken only once: for a later row with the same
         key, return an error instead of the answer.

@@ -69,7 +69,9 @@ def rank(candidates: Iterable[str], typed: str) -> tuple[str, ...]:
 
 
 def _grade(candidate: str, typed: str, *, is_word: bool) -> tuple[int, int] | None:
-    """Return how well *candidate* matches the casefolded *typed* (lower is better); None if it does not."""
+    """
+    Return how well *candidate* matches the casefolded *typed*: the lower, the better. None means no match.
+    """
     folded = candidate.casefold()
     if folded.startswith(typed):
         return (0 if folded == typed else 1), 0

@@ -126,7 +126,9 @@ class Call(Struct, frozen=True):
         return call_within_limit(partial(self.item.read, self.sent, self.arguments), seconds)
 
     def text_of(self, outcome: object) -> str:
-        """Return the transcript of a result, or the message of an exception after a prefix. Hide secrets."""
+        """
+        Return the transcript of a result, or a prefix and the message of an exception, with secrets hidden.
+        """
         text = str(outcome)
         if isinstance(outcome, BaseException):
             text = f"{REFUSED if is_refused(outcome) else FAILS}{failure_reason(outcome)}"

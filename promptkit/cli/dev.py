@@ -173,7 +173,7 @@ def _has_screen() -> bool:
 
 
 def _open_browser(address: str, cleanup: ExitStack) -> None:
-    """Open a file that redirects to *address* in a browser, and let *cleanup* remove the file."""
+    """Open a browser at a temporary file that redirects to *address*. *cleanup* removes the file."""
     url = cleanup.enter_context(redirect_file(address))
     Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 

@@ -221,7 +221,7 @@ def _item_changes(owner: str, old: ItemState | None, new: ItemState | None) -> I
 
 def find_not_compared(old: Answer, new: Answer) -> list[str]:
     """
-    Return the prompts and resources that both sides have, but that have no text to compare.
+    Return the prompts and resources that both sides have, but whose text cannot be compared.
 
     Args:
         old:

@@ -198,7 +198,9 @@ def format_type(annotation: Any) -> str:
 
 
 def _type_name(annotation: Any) -> str:
-    """Return the name of a type without its parameters, but with the members of an enumeration as text."""
+    """
+    Return the name of a type without its parameters. For an enumeration, add the members' text.
+    """
     if annotation in (NoneType, ...):
         return "None" if annotation is NoneType else "..."
     name = getattr(annotation, "__name__", None) or type_name(annotation)

@@ -132,7 +132,7 @@ def distribution_name(requirement: str) -> str:
 
 
 def _read_project(file: Path) -> Metadata:
-    """Return the metadata in ``[project]`` of a pyproject.toml, which can be missing."""
+    """Return the metadata in the ``[project]`` table of a pyproject.toml. The file may be missing."""
     folder = Folder(file.parent)
     try:
         table = parse_toml(folder.read(folder.resolve(file.name), _MAX_PYPROJECT))

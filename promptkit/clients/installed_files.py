@@ -57,7 +57,7 @@ class FolderChange(Struct, frozen=True):
             The folder.
 
         names:
-            The names of the wanted files and folders.
+            The names of the files and folders that should exist after the change.
 
         writes:
             The contents of the files to write, keyed by the path within the folder.
@@ -81,7 +81,8 @@ class FolderChange(Struct, frozen=True):
             The digests in the current record, keyed by path.
 
         shared:
-            The other clients for which an entry is kept, keyed by the name of the entry.
+            The entries that are kept because other clients use them: these clients, keyed by the entry's
+            name.
 
         is_record_changed:
             Whether the new record differs from the current one.

@@ -35,7 +35,11 @@ class cached_property(functools.cached_property[T]):  # noqa: N801 (named like t
 
 
 class SavedCases:
-    """The cases of a prompt, resource or skill. All instances are equal, so that comparisons ignore cases."""
+    """
+    The cases of a prompt, resource or skill.
+
+    All instances are equal, so that saved cases do not affect comparisons of the objects that they belong to.
+    """
 
     __slots__ = ("_cases",)  # every served prompt has an instance
 

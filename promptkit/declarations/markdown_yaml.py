@@ -99,7 +99,7 @@ class Field(Struct, frozen=True):
         raise self._error(name, "a list", f"write {name}: [first, second]")
 
     def fields(self, name: str) -> Mapping[str, "Field"]:
-        """Return the value as a mapping; an empty value has no fields."""
+        """Return the value as a mapping, which is empty if the value is empty."""
         if isinstance(self.value, dict):
             return self.value
         if self.value == "":

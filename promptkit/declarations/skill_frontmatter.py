@@ -228,7 +228,9 @@ def _check_special(events: Iterable[Any]) -> None:
 
 def find_special(events: Iterable[Any]) -> Iterator[tuple[str, int]]:
     """
-    Yield a description of each anchor, alias, tag, merge and overly deep nesting, with its line in the file.
+    Yield a description of each disallowed YAML feature, with its line in the file.
+
+    These features are anchors, aliases, tags, merges and overly deep nesting.
 
     Args:
         events:

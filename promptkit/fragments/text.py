@@ -332,7 +332,9 @@ def truncate(text: str | Text, limit: int, keep: Literal["head", "tail", "both"]
 
 def shorten(text: str, limit: int, keep: Keep) -> tuple[str, str]:
     """
-    Shorten text that has more than *limit* characters. Return the result with and without the notice.
+    Shorten text that has more than *limit* characters.
+
+    Return the shortened text twice: with a notice about the cut, and without the notice.
     """
     head_limit = {"head": limit, "tail": 0, "both": limit - limit // 2}[keep]
     head = _beginning(text, head_limit)

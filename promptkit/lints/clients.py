@@ -1,4 +1,4 @@
-"""Lints for a client, for prompts, content and arguments that the client does not show, send or fill in."""
+"""Lints that report which prompts, content and arguments a client does not show, send or fill in."""
 
 import re
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ _ONE_WORD_DESCRIPTION: Final = r"\bYYYY-MM|\bISO[ -]8601\b|\b(?:number of|nombre
 
 def lint_client(name: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
     """
-    Return the diagnostics of a catalog for a client, found in signatures and sources.
+    Return the diagnostics for the prompts of a catalog in a client, based on signatures and source code.
 
     Args:
         name:
@@ -63,7 +63,7 @@ def lint_client(name: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
 
 def lint_workflow(name: str, prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
     """
-    Return the diagnostics of a rendering for a client.
+    Return the diagnostics for a rendering in a client.
 
     Args:
         name:
@@ -114,7 +114,7 @@ def _lint_arguments(client: ClientProfile, prompt: CompiledPrompt, report: Repor
 
 
 def _lint_words(client: ClientProfile, arguments: tuple[Argument, ...], report: Report) -> None:
-    """Report the first argument that can have several words although a client splits arguments at spaces."""
+    """Report the first argument that can contain several words although the client splits it at spaces."""
     if not client.keeps_rest:
         split_argument = next(filter(_may_have_blanks, arguments), None)
         if split_argument is not None:
@@ -150,12 +150,16 @@ def shows_form(client: ClientProfile, prompt: CompiledPrompt) -> bool:
 
 
 def typed_arguments(client: ClientProfile, arguments: Iterable[Argument]) -> tuple[Argument, ...]:
-    """Return the arguments that receive the words which users of a client type after the prompt's name."""
+    """Return the arguments that receive the words that users of a client type after the prompt's name."""
     return tuple(argument for argument in arguments if argument.required or not client.fills_in_text)
 
 
 def find_invalid_positions(client: ClientProfile, arguments: Iterable[Argument]) -> dict[str, str]:
-    """Return the positions, such as ``$2``, that are invalid values of their arguments, by argument name."""
+    """
+    Return the positions, such as ``$2``, that are not valid values for their arguments.
+
+    The result is keyed by argument name.
+    """
     return {
         argument.name: f"${position}"
         for position, argument in enumerate(arguments, 1)

@@ -185,7 +185,7 @@ _JOIN: Final = "join them: ', '.join(...)"
 
 
 def lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report text that is sent with an unfilled placeholder, or with the indentation of the code."""
+    """Report text that is sent with an unfilled placeholder, or indented like the surrounding code."""
     if not _keeps_text(scope.syntax):
         return
     sent = getattr(node, "value", None)  # of a return or a yield
@@ -224,13 +224,13 @@ def _texts(sent: ast.expr, scope: Scope, file: str) -> Iterator[tuple[ast.expr, 
 
 
 def _undedented_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
-    """Return the expressions whose text becomes part of an expression's text and keeps its indentation."""
+    """Return the subexpressions whose text becomes part of an expression's text without being dedented."""
     is_dedented = isinstance(node, ast.Call) and scope.global_value(node.func) in _DEDENT_FUNCTIONS
     return [] if is_dedented else _text_parts(node, scope)
 
 
 def _text_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
-    """Return the expressions whose text becomes part of an expression's text."""
+    """Return the subexpressions whose text becomes part of an expression's text."""
     match node:
         case ast.Name(name) if name in scope.variables and name not in scope.untracked_names:
             return scope.values_before(node)

@@ -162,7 +162,7 @@ class TabContent:
 
 @attrs.frozen
 class _ServedTarget:
-    """The target, as the author typed it on the command line, and the identity of the server for it."""
+    """The target, as the author typed it on the command line, and the identity of its server."""
 
     target: str
     identity: ServerInfo

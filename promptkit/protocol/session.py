@@ -393,7 +393,7 @@ class Session:
             self.server_info.instructions or None,
         )
         encoder = ResultEncoder(revision, self.server_info, full_identity=True)
-        return encoder.encode_cacheable(result, changes=self.capabilities.changes)
+        return encoder.encode_cacheable(result, can_change=self.capabilities.changes)
 
     def _receive_response(self, response: Message) -> ClientResponse | None:
         """Return the event for a response, or None if it has no id."""

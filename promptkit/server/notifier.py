@@ -228,7 +228,9 @@ class Streams(Notifier):
             self._open.pop(id(request), None)
 
     def end(self, results: ResultEncoder) -> None:
-        """End all streams. Streams of requests end with a result."""
+        """
+        End all streams. If the revision is stateless, the result of the request that opened a stream ends it.
+        """
         with self._lock:
             requests = [request for request, *_ in self._open.values()]
             self._open.clear()

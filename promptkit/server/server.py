@@ -367,7 +367,7 @@ class SharedServer(Server):
 
     def handle_from(self, next_events: Callable[[], Iterable[Event] | None]) -> None:
         """
-        Start to answer the requests that *next_events* returns, on the server's threads.
+        Start answering the requests that *next_events* returns, on the server's threads.
 
         Args:
             next_events:

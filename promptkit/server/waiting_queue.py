@@ -40,8 +40,8 @@ class WaitingQueue:
         """
         Add a request.
 
-        If the queue is full, the newest request of the caller with the most requests is evicted. If the new
-        request's own caller would then have at least as many requests, no request is evicted.
+        If the queue is full, the newest request of the caller with the most requests is evicted. If the
+        caller of the new request would then have at least as many requests, no request is evicted.
 
         Returns:
             The evicted request, which must be rejected; None if no request was evicted.
@@ -85,7 +85,8 @@ class WaitingQueue:
         """
         Return the newest request of the caller with the most requests.
 
-        Return None if the caller *subject* would have at least as many requests after adding one.
+        Return None if the caller *subject*, with one more request, would have at least as many requests as
+        that caller.
         """
         requests = max(self._by_subject.values(), key=len, default=deque[PendingRequest]())
         return requests[-1] if len(requests) > len(self._by_subject.get(subject, ())) + 1 else None

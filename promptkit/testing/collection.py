@@ -498,7 +498,7 @@ class RecipeFile(CheckedFile):
 
 class PromptItem(pytest.Function):
     """
-    A test of a prompt, of a case, or of the diagnostics in a file that are not about a prompt.
+    A test for a prompt, for a case, or for the diagnostics in a file that do not concern any prompt.
 
     Autouse fixtures apply to this test as well.
 

@@ -218,7 +218,7 @@ def _format_line(line: str, cut: int = 0, *, full: bool = False) -> str:
     """
     Return a line, or its repr if it contains invisible characters.
 
-    Unless *full* is true, a line that is too long is truncated and starts at index *cut*.
+    Unless *full* is true, a line that is too long is shortened to an excerpt that starts at index *cut*.
     """
     if not full and len(line) > _MAX_LINE:
         tail = line[cut:]

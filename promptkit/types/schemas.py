@@ -354,9 +354,7 @@ def _length_keywords(limits: Constraints, noun: str) -> Schema:
 
 
 def _remove_unportable_pattern(schema: Schema) -> Schema:
-    """
-    Return *schema*. Remove its pattern if that would make some clients reject all tools.
-    """
+    """Return *schema*, after removing its pattern if the pattern would make some clients reject all tools."""
     if _UNPORTABLE.search(schema.get("pattern", "")):
         del schema["pattern"]
     return schema

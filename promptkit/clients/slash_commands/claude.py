@@ -181,7 +181,11 @@ class _ClaudeText:
         return reason is None
 
     def _argument_number(self, token: re.Match[str]) -> int | None:
-        """Return the number of a placeholder's argument, or None if it does not refer to one argument."""
+        """
+        Return the number of the argument that a placeholder refers to.
+
+        Return None if the placeholder does not refer to exactly one argument.
+        """
         if token["named"] is not None:
             return self._numbers[token["named"]]
         digits = token["index"] or token["number"]

@@ -228,7 +228,11 @@ class Endpoint:
 
 
 def _respond_without_reply(head: Head, message: Message) -> HttpResponse:
-    """Return the response to a notification or a response, or to an array of them."""
+    """
+    Return the HTTP response to a body that needs no JSON-RPC reply.
+
+    The body contains a notification, a response, or an array of them.
+    """
     if message.is_response and _is_modern(head):
         return reject(400, InvalidRequest("in this revision, clients must not send responses"))
     version = head.get(_VERSION)

@@ -115,14 +115,15 @@ class _Backlog(Struct, gc=False):
 
 class Backlogs:
     """
-    The numbers of bytes that clients have not read yet, keyed by transport.
+    The number of bytes that each client has not read yet, keyed by transport.
 
     Args:
         limit:
-            Maximum number of unread bytes of all clients together. A single client is allowed to exceed it.
+            Maximum total of unread bytes across all clients. If only one client has unread bytes, it may
+            exceed the limit.
 
         seconds:
-            Time over which a client's rate is measured.
+            Interval over which each client's reading rate is measured.
     """
 
     def __init__(self, limit: int, seconds: float) -> None:
@@ -182,7 +183,7 @@ class Connections:
             Whether each connection is closed after its next reply.
 
         backlogs:
-            The numbers of bytes that clients have not read.
+            The number of bytes that each client has not read yet.
 
         timeouts:
             Maximum time in each phase, in seconds. The time for a body is limited by the application instead.
@@ -541,7 +542,11 @@ class HttpConnection(asyncio.Protocol):
         self.transport.write_eof()
 
     def _discard_input(self) -> None:
-        """Start discarding all input. Closing the connection while the client sends would lose the reply."""
+        """
+        Start discarding all input.
+
+        Closing the connection while the client is still sending would lose the reply.
+        """
         self._phase = Phase.NOTHING
         self._since = self.connections.now
 
