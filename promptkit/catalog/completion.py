@@ -63,12 +63,12 @@ def rank(candidates: Iterable[str], typed: str) -> tuple[str, ...]:
     folded = typed.casefold()
     is_word = not folded[_MAX_WORD_LENGTH:]
     scored = [
-        (score, text) for text in unique if (score := _grade(text, folded, is_word=is_word)) is not None
+        (score, text) for text in unique if (score := _score(text, folded, is_word=is_word)) is not None
     ]
     return tuple(text for _, text in sorted(scored, key=itemgetter(0)))
 
 
-def _grade(candidate: str, typed: str, *, is_word: bool) -> tuple[int, int] | None:
+def _score(candidate: str, typed: str, *, is_word: bool) -> tuple[int, int] | None:
     """
     Return how well *candidate* matches the casefolded *typed*: the lower, the better. None means no match.
     """

@@ -259,8 +259,8 @@ def _example_calls(item: Item) -> list[Call]:
     return [*(Call(item, sent) for sent in examples), *(Call(item, sent, is_sample=True) for sent in samples)]
 
 
-def reason_not_rendered(item: Item) -> str:
-    """Return why an item without cases and examples is not rendered or read."""
+def skip_reason(item: Item) -> str:
+    """Return the reason for skipping an item that has neither cases nor examples."""
     return NEEDS_EXAMPLES if isinstance(item, CompiledResource) or item.sample else NO_SAMPLE
 
 
@@ -326,7 +326,7 @@ def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[
             is_rendered = True
             diagnostics |= dict.fromkeys(check_rendering(item, outcome, texts, call))
     if not calls:
-        return diagnostics, reason_not_rendered(item)
+        return diagnostics, skip_reason(item)
     return diagnostics, None if is_rendered or diagnostics or not rejections else rejections[0]
 
 

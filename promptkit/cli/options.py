@@ -76,7 +76,7 @@ def parse(arguments: Sequence[str]) -> Namespace:
     if name == "render":
         _separate_target(options)
     elif name == "complete":
-        _separate_typed_text(options)
+        _split_completion_input(options)
     elif name == "batch":
         _check_batch(options)
     elif name in _TARGETS_LATER:
@@ -230,8 +230,8 @@ def _separate_target(options: Namespace) -> None:
     options.target_note = f"{options.target!r} was parsed as TARGET; write arguments as KEY=VALUE"
 
 
-def _separate_typed_text(options: Namespace) -> None:
-    """Separate the typed text from the other arguments, which have the form ``KEY=VALUE``."""
+def _split_completion_input(options: Namespace) -> None:
+    """Split the words for `complete` into the text to complete and arguments of the form ``KEY=VALUE``."""
     words = [*(() if options.typed is None else (options.typed,)), *options.arguments]
     typed = [word for word in words if not is_argument(word)]
     if typed[1:]:

@@ -14,7 +14,11 @@ from typing import Any, ClassVar, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from promptkit.declarations.skill_frontmatter import MAX_FRONT_MATTER, describe_yaml_error, find_special
+from promptkit.declarations.skill_frontmatter import (
+    MAX_FRONT_MATTER,
+    describe_yaml_error,
+    find_disallowed_yaml,
+)
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.rules import Rule
@@ -150,8 +154,8 @@ def read_fields(text: str, file: str) -> dict[str, Field]:
     reader = YAML(typ="safe", pure=True)
     source = "\n".join(_quote_values(text.split("\n")))
     try:
-        special = next(find_special(reader.parse(StringIO(source))), None)
-        root = None if special else reader.compose(StringIO(source))
+        disallowed = next(find_disallowed_yaml(reader.parse(StringIO(source))), None)
+        root = None if disallowed else reader.compose(StringIO(source))
         fields = {} if root is None else _convert(root, file).value
     except MarkdownError:
         raise
@@ -160,9 +164,9 @@ def read_fields(text: str, file: str) -> dict[str, Field]:
         hint = "write one 'key: value' per line; indent the keys of one mapping by the same number of blanks"
         msg = f"the front matter is not YAML: {reason}"
         raise MarkdownError(msg, hint, Location(file, line)) from None
-    if special is not None:
-        msg = f"the front matter has {special[0]}"
-        raise MarkdownError(msg, "write out its value", Location(file, special[1]))
+    if disallowed is not None:
+        msg = f"the front matter has {disallowed[0]}"
+        raise MarkdownError(msg, "write out its value", Location(file, disallowed[1]))
     if not isinstance(fields, dict):
         msg = "the front matter is not a mapping"
         raise MarkdownError(msg, "write one 'key: value' per line", Location(file, 2))

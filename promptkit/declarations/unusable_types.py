@@ -56,7 +56,7 @@ def unreadable_part(annotation: Any, path: str) -> tuple[Any, str]:
     )
 
 
-def hint_for_unreadable(annotation: Any) -> str:
+def hint_for_unreadable_type(annotation: Any) -> str:
     """Return a hint for a type that has no reader."""
     if unwrap_type(annotation, core=True) in (Any, object):
         return _FOR_TEXT

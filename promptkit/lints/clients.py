@@ -116,14 +116,14 @@ def _lint_arguments(client: ClientProfile, prompt: CompiledPrompt, report: Repor
 def _lint_words(client: ClientProfile, arguments: tuple[Argument, ...], report: Report) -> None:
     """Report the first argument that can contain several words although the client splits it at spaces."""
     if not client.keeps_rest:
-        split_argument = next(filter(_may_have_blanks, arguments), None)
+        split_argument = next(filter(_may_contain_spaces, arguments), None)
         if split_argument is not None:
             message = f"{client.title} gives {split_argument.name!r} only one word of what users type"
             hint = "let users fill in a form, by omitting elicit=False, or accept only single words"
             report.add(Rule.SPLIT_TEXT, message, hint, split_argument.name)
         return
     for argument, following in pairwise(arguments):
-        if _may_have_blanks(argument):
+        if _may_contain_spaces(argument):
             name = argument.name
             message = (
                 f"{client.title} splits arguments at spaces, so the second word of {name!r} becomes "
@@ -167,11 +167,11 @@ def find_invalid_positions(client: ClientProfile, arguments: Iterable[Argument])
     }
 
 
-def _may_have_blanks(argument: Argument) -> bool:
+def _may_contain_spaces(argument: Argument) -> bool:
     """Return whether the value of an argument can contain several words."""
     complete = argument.arg.complete
     if isinstance(complete, list | tuple):
-        return not _are_single_words(complete)
+        return not _all_single_words(complete)
     is_completed = complete is not None  # by a function, which usually returns file names
     is_word = re.fullmatch(_ONE_WORD_NAME, argument.name) or re.search(
         _ONE_WORD_DESCRIPTION, argument.description or "", re.IGNORECASE
@@ -186,11 +186,11 @@ def _is_single_word_type(annotation: Any) -> bool:
         return all(map(_is_single_word_type, members))
     if is_literal(annotation) or is_enum(annotation):
         reader = reader_for(annotation)
-        return reader is not None and _are_single_words(reader.values)
+        return reader is not None and _all_single_words(reader.values)
     return annotation in _ONE_WORD_TYPES
 
 
-def _are_single_words(texts: Iterable[object]) -> bool:
+def _all_single_words(texts: Iterable[object]) -> bool:
     return all(len(str(text).split()) < 2 for text in texts)
 
 

@@ -186,7 +186,7 @@ _JOIN: Final = "join them: ', '.join(...)"
 
 def lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
     """Report text that is sent with an unfilled placeholder, or indented like the surrounding code."""
-    if not _keeps_text(scope.syntax):
+    if not _preserves_text(scope.syntax):
         return
     sent = getattr(node, "value", None)  # of a return or a yield
     if isinstance(node, ast.Call) and scope.preserves_text(node.func):
@@ -200,9 +200,9 @@ def lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
             _lint_literal(literal, text, scope, report)
 
 
-def _keeps_text(syntax: ast.AST) -> bool:
-    """Return whether no decorator of a function can change its text."""
-    decorators = (getattr(node, "func", node) for node in getattr(syntax, "decorator_list", ()))
+def _preserves_text(function: ast.AST) -> bool:
+    """Return whether a function returns its text unchanged, because no decorator can change it."""
+    decorators = (getattr(node, "func", node) for node in getattr(function, "decorator_list", ()))
     return all(getattr(node, "attr", getattr(node, "id", "")) in _HARMLESS_DECORATORS for node in decorators)
 
 
@@ -281,7 +281,7 @@ def _is_expression_of(field: str, local: set[str]) -> bool:
 
 def lint_docstring(function: ast.AST, _scope: Scope, report: Report) -> None:
     """Report a docstring that is written as a template."""
-    if not isinstance(function, Function) or not function.decorator_list or not _keeps_text(function):
+    if not isinstance(function, Function) or not function.decorator_list or not _preserves_text(function):
         return
     if match := _JINJA.search(ast.get_docstring(function, clean=False) or ""):
         message = (

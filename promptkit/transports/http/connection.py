@@ -233,7 +233,7 @@ class Connections:
         self.backlogs.sweep(previous)
 
     @property
-    def are_all_busy(self) -> bool:
+    def all_busy(self) -> bool:
         """Whether each connection has an unanswered request."""
         return all(connection.is_busy for connection in self._open)
 
