@@ -186,7 +186,7 @@ _JOIN: Final = "join them: ', '.join(...)"
 
 def lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
     """Report text that is sent with an unfilled placeholder, or indented like the surrounding code."""
-    if not _preserves_text(scope.syntax):
+    if not _preserves_text(scope.node):
         return
     sent = getattr(node, "value", None)  # of a return or a yield
     if isinstance(node, ast.Call) and scope.preserves_text(node.func):
