@@ -103,7 +103,7 @@ def _lint_arguments(client: ClientProfile, prompt: CompiledPrompt, report: Repor
         limit = f"{client.max_arguments} argument{'' if client.max_arguments == 1 else 's'}"
         hint = f"write a prompt with at most {limit} that calls it with values for the rest"
         report.add(Rule.HIDDEN_PROMPT, message, hint, "def")
-    if client.cuts_at_blanks and not shows_form(client, prompt):
+    if client.splits_at_spaces and not shows_form(client, prompt):
         _lint_words(client, typed_arguments(client, arguments), report)
     for name, sent in find_invalid_positions(client, arguments).items():
         message = f"{client.title} sends {sent!r} for {name!r}, which is invalid"

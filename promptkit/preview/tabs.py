@@ -388,7 +388,7 @@ def compute_sent_arguments(
     reached = required if has_form else typed_arguments(client, arguments)
     names = [argument.name for argument in reached]
     entered = {name: values[name] for name in names if name in values}
-    if has_form or not names or not client.cuts_at_blanks:
+    if has_form or not names or not client.splits_at_spaces:
         return entered
     words, sent = " ".join(entered.values()).split(), dict[str, str]()
     for index, argument in enumerate(arguments):
