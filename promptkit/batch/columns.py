@@ -10,7 +10,7 @@ import msgspec
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, PromptkitError
-from promptkit.errors.suggestions import is_misspelt
+from promptkit.errors.suggestions import is_misspelling_of
 from promptkit.types.unstructuring import json_of
 
 #: Types whose values are sent unchanged, and types whose items might not be JSON-compatible.
@@ -215,7 +215,7 @@ class Columns:
             raise ColumnError(msg)
         for expected, _ in absent:
             for column in unused:
-                if is_misspelt(str(column).strip(), expected):
+                if is_misspelling_of(str(column).strip(), expected):
                     msg = (
                         f"the table has no column {expected!r}, but a similar column {column!r}: rename that "
                         f"column, map it to the argument, or set a value for all rows"

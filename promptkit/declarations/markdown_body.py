@@ -20,7 +20,7 @@ from promptkit.declarations.markdown_yaml import MarkdownError
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import MediaError, ResultError
 from promptkit.errors.rules import Rule
-from promptkit.errors.suggestions import is_misspelt
+from promptkit.errors.suggestions import is_misspelling_of
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.files import confine, decoded_text, read_confined, record_read, split_front_matter
 from promptkit.language.media import Audio, Image
@@ -381,7 +381,7 @@ def near_turn_marks(lines: Iterable[Line]) -> Iterator[tuple[Line, str]]:
         if match is not None and (
             match[2] in _ROLES
             if match["text"].strip()
-            else any(is_misspelt(match[2], role) for role in _ROLES)
+            else any(is_misspelling_of(match[2], role) for role in _ROLES)
         ):
             yield line, match[1]
         fence = _fence_after(fence, line.marked)
