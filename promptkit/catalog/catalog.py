@@ -95,7 +95,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         return tuple(diagnostic for diagnostic in self.diagnostics if diagnostic.severity is Severity.ERROR)
 
     @property
-    def invalid_files(self) -> int:
+    def invalid_file_count(self) -> int:
         """The number of files with errors."""
         return len({error.location.file for error in self.errors})
 

@@ -138,7 +138,7 @@ def link(
             compiled[kind].append(declaration.compiled)
     diagnostics = [diagnostic for file in files for diagnostic in file.diagnostics]
     diagnostics += [diagnostic for _, diagnostic in duplicates]
-    if not any(file.declarations for file in files) and are_ignorable(diagnostics):
+    if not any(file.declarations for file in files) and all_ignorable(diagnostics):
         diagnostics.append(_diagnose_empty_target(root or next((file.file for file in files), None)))
     prompts, resources, skills = compiled.values()
     if elicit is not None:
@@ -212,7 +212,7 @@ def summarize_reload(files: Sequence[CompiledFile]) -> str:
     return f"reloaded; {'; '.join(parts)}"
 
 
-def are_ignorable(diagnostics: Iterable[Diagnostic]) -> bool:
+def all_ignorable(diagnostics: Iterable[Diagnostic]) -> bool:
     """Return whether all declarations can be served despite these diagnostics."""
     return all(diagnostic.is_ignorable for diagnostic in diagnostics)
 

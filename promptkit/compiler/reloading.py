@@ -134,7 +134,7 @@ class Reloader:
         self._owners = linked.owners
         self._update_files(before, loaded, self._served)
         self._reported = linked.catalog.diagnostics
-        self.invalid = linked.catalog.invalid_files
+        self.invalid = linked.catalog.invalid_file_count
         return linked.catalog
 
     def start(self, publish: Callable[[Catalog], None], is_idle: Callable[[], bool] = lambda: True) -> None:
@@ -332,7 +332,7 @@ class Reloader:
     def _report_changes(self, catalog: Catalog, message: str) -> None:
         if catalog.diagnostics and catalog.diagnostics != self._reported and not self.is_quiet:
             _call_safely("report", self._report, catalog)
-        self._reported, self.invalid = catalog.diagnostics, catalog.invalid_files
+        self._reported, self.invalid = catalog.diagnostics, catalog.invalid_file_count
         if message and not self.is_quiet:
             say(message)
 

@@ -365,7 +365,7 @@ def _parse_text(lines: list[Line], names: dict[str, Location]) -> TextWithPlaceh
         parsed = TextWithPlaceholders.parse(text, used, "")
     except MarkError as error:
         raise BodyError(error.problem, error.hint, lines[error.line - 1].location) from None
-    return parsed.with_literals(_replace_surrogates)
+    return parsed.map_literals(_replace_surrogates)
 
 
 def is_turn_mark(line: Line) -> bool:

@@ -195,7 +195,7 @@ class TextWithPlaceholders(Struct, frozen=True):
             raise MarkError(label, f"{mark} is not closed", hint, mark.line)
         return cls([*pieces, text[end:]] if end < len(text) else pieces)
 
-    def with_literals(self, convert: Callable[[str], str]) -> "TextWithPlaceholders":
+    def map_literals(self, convert: Callable[[str], str]) -> "TextWithPlaceholders":
         """Return a copy in which *convert* has been applied to all literal parts."""
         return TextWithPlaceholders(
             [
