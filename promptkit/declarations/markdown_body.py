@@ -59,7 +59,7 @@ _FILE_PART: Final = re.compile(r"[ \t]*\{\{[ \t]*(image|audio|file):([^{}\n]+)\}
 
 #: A backslash before the mark of a turn or a fence, or backslashes before braces.
 _ESCAPE: Final = re.compile(
-    rf"^(?P<blanks>[ \t]*)\\(?=\\*(?:{_TURN.pattern}$|```|~~~))|(?<!\\)(?P<slashes>\\+)(?P<braces>\{{\{{)",
+    rf"^(?P<indent>[ \t]*)\\(?=\\*(?:{_TURN.pattern}$|```|~~~))|(?<!\\)(?P<slashes>\\+)(?P<braces>\{{\{{)",
     re.MULTILINE,
 )
 
@@ -234,7 +234,7 @@ def _lines(text: str, first_line: int, file: Path) -> list[Line]:
 def _insert_surrogates(escape: re.Match[str]) -> str:
     """Replace the escaping backslashes and the escaped braces of a match with surrogates."""
     if escape["slashes"] is None:
-        return escape["blanks"] + _REMOVED
+        return escape["indent"] + _REMOVED
     count, is_odd = divmod(len(escape["slashes"]), 2)
     return "\\" * count + _REMOVED * (count + is_odd) + (_BRACE * 2 if is_odd else escape["braces"])
 

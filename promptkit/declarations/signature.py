@@ -314,12 +314,12 @@ def require_plain_function(function: Callable[..., Any], decorator: str, result:
 # The patterns are compiled on first use, because compiling them takes as long as importing a module.
 
 #: Whitespace within one line. With ``\s*``, a run of blank lines would take quadratic time.
-_BLANKS: Final = r"[^\S\n]*"
+_WHITESPACE: Final = r"[^\S\n]*"
 
 #: Start of a docstring's section on parameters. If there is none, the slow parser is not imported.
 _PARAMETERS: Final = (
-    rf"^{_BLANKS}(?:[:@](?:param|arg|argument|parameter|key)\b"
-    rf"|(?:Args|Arguments|Params|Parameters|Keyword Args){_BLANKS}(?::{_BLANKS})?$)"
+    rf"^{_WHITESPACE}(?:[:@](?:param|arg|argument|parameter|key)\b"
+    rf"|(?:Args|Arguments|Params|Parameters|Keyword Args){_WHITESPACE}(?::{_WHITESPACE})?$)"
 )
 
 #: Titles of the sections that end a docstring's prose, in Google and NumPy style.
@@ -331,8 +331,8 @@ _TITLES: Final = (
 _FIELDS: Final = "param|arg|argument|parameter|key|type|returns?|rtype|raises?|except|yields?"
 
 _SECTION: Final = (
-    rf"^{_BLANKS}(?:[:@](?:{_FIELDS})\b"
-    rf"|(?:{_TITLES}){_BLANKS}:{_BLANKS}$|(?:{_TITLES})\n{_BLANKS}-{{3,}}{_BLANKS}$)"
+    rf"^{_WHITESPACE}(?:[:@](?:{_FIELDS})\b"
+    rf"|(?:{_TITLES}){_WHITESPACE}:{_WHITESPACE}$|(?:{_TITLES})\n{_WHITESPACE}-{{3,}}{_WHITESPACE}$)"
 )
 
 
