@@ -67,7 +67,7 @@ class Argument(Struct, frozen=True):
 
     @property
     def required(self) -> bool:
-        """Whether clients must send the argument, as it has neither a default nor an environment variable."""
+        """Whether clients must send the argument, because it has no default and no environment variable."""
         return self.default is NO_DEFAULT and self.arg.env is None
 
     @property

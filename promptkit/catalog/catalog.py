@@ -172,7 +172,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
                 The prompt, or the URI template of a resource. A URI without variables has no suggestions.
 
             argument:
-                The argument or variable. Without a completer, it has no suggestions.
+                The argument or variable. If it has no completer, there are no suggestions.
 
             typed:
                 The text typed so far.

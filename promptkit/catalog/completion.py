@@ -24,7 +24,7 @@ _MAX_WORD_LENGTH: Final = 200
 
 class Completion(Struct, frozen=True):
     """
-    The suggestions for one value; none by default.
+    The suggestions for one value; empty by default.
 
     Args:
         values:

@@ -122,7 +122,7 @@ class Expression(Struct, frozen=True):
             ends[at] = end
         if not self.operator.leader:
             return ends
-        # Without values, the expansion is empty; otherwise, it starts with the leader.
+        # If there are no values, the expansion is empty. Otherwise, it starts with the leader.
         positions = _positions(uri, self.operator.leader)
         started = {at: ends[at + 1] for at in positions if not fits[at] and self._can_start(uri, at)}
         return [at if fit else started.get(at, -1) for at, fit in enumerate(fits)]

@@ -1,5 +1,5 @@
 """
-Calls to authors' functions, for the arguments of a command or for all examples.
+Calls to authors' functions, with arguments from the command line or with all examples.
 
 Each call runs in a separate thread, with a time limit. A thread that hangs is abandoned. Results are encoded
 in the form that a client receives.

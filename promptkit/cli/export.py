@@ -109,7 +109,7 @@ class _CollectedFiles(Struct):
 
     Args:
         files:
-            The files of each entry of the output folder, keyed by the name of the entry.
+            The files for each entry in the output folder, keyed by the entry's name.
 
         lines:
             Lines to print about frozen arguments, and about files whose text can differ from the prompt's.
@@ -189,7 +189,7 @@ def _build_files(
     options: Namespace, folder: Folder, catalog: Catalog, name: str, lines: list[str]
 ) -> Mapping[str, dict[str, HashedBytes]]:
     """
-    Return the files for a prompt or a skill, keyed by the entry of the output folder.
+    Return the files for a prompt or a skill, keyed by the entry's name in the output folder.
 
     Lines to print about frozen values are appended to *lines*.
     """

@@ -127,7 +127,7 @@ class _RecipeWriter:
         self.imported = self.lossy = self.rejected = 0
 
     def write(self, source: _Source, parse: Callable[[str, str], SlashCommand]) -> list[str]:
-        """Write the recipe for a file; return the lines that report this, or why the file is not imported."""
+        """Write the recipe for a file. Return lines that report the recipe, or why the file was rejected."""
         path = source.path
         try:
             source.name.encode()

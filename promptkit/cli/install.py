@@ -183,7 +183,9 @@ def _server_factory(options: Namespace, configuration: ConfigurationFile, name: 
 
 def _given_options(options: Namespace, configuration: ConfigurationFile) -> tuple[str, ...] | None:
     """
-    Return the options after ``--``, with paths in the form that a configuration needs; None without ``--``.
+    Return the options after ``--``, with paths in the form that a configuration needs.
+
+    Return None if there is no ``--``.
 
     Raises:
         SystemExit: If an option is unknown, or cannot be used by a server that a client starts.

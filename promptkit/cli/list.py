@@ -168,7 +168,9 @@ def _format_line(text: str) -> str:
 
 
 def _format_default(argument: Argument) -> str:
-    """Return a clause with the default of an argument as users would type it; ``optional`` without one."""
+    """
+    Return a clause with an argument's default, as users would type it; ``optional`` if it has no default.
+    """
     is_none = argument.default is NO_DEFAULT or argument.default is None
     text = "" if is_none else _format_default_value(argument)
     return default_clause(argument.arg.env, filter(None, [text])) or "optional"

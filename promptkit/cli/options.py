@@ -260,7 +260,7 @@ def _use_servers(options: Namespace) -> None:
 
 
 def _resolve_targets(options: Namespace, configuration: Configuration) -> list[str]:
-    """Return the configured targets or, without any, the default folder; with all Markdown patterns."""
+    """Return the configured targets or, if there are none, the default folder; and all Markdown patterns."""
     patterns = (*configuration.markdown, *options.markdown)
     if configuration.targets:
         options.target_note = f"it is configured in {configuration.file}"
@@ -286,7 +286,7 @@ def serve_arguments(configuration: Configuration) -> list[str]:
 
 
 def _arguments_for(action: Action, name: str, value: Any, file: str) -> list[str]:
-    """Return the command-line argument that sets an option, in a list; empty for a flag that is false."""
+    """Return a list with the command-line argument that sets an option; empty for a flag that is false."""
     where, is_flag = f"[tool.promptkit.serve] {name}", action.nargs == 0
     if action.nargs == "?" and value is True:
         return [f"--{name}="]

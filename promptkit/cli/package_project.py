@@ -2,7 +2,7 @@
 The parts of a project that ``promptkit package`` reads: metadata, files, and imported packages.
 
 The metadata is taken from ``[project]`` in pyproject.toml and from the command line, which overrides it. The
-builder of the wheel validates the values that are copied unchanged.
+wheel builder validates the values that are copied unchanged.
 
 The files can come from another author's repository, where a link to a hidden file, or to a file outside the
 folder, would publish a private file of the user.
@@ -191,7 +191,11 @@ def _normalize_version(text: str) -> str:
 
 
 def _add_promptkit(requirements: Iterable[str]) -> list[str]:
-    """Return the requirements with promptkit; if they do not name it, its current version is the minimum."""
+    """
+    Return the requirements, including promptkit.
+
+    If they do not name promptkit, require at least its current version.
+    """
     requirements, names = list(dict.fromkeys(requirements)), set[str]()
     for text in requirements:
         try:

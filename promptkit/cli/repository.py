@@ -64,7 +64,7 @@ class Repository:
         self.root = Path(os.path.realpath(top))
 
     def relative_path(self, file: str) -> str:
-        """Return the path of *file* relative to the root of the repository; if it is outside, unchanged."""
+        """Return the path of *file* relative to the root of the repository; unchanged if it is outside."""
         path = Path(file)
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else file
 

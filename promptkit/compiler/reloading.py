@@ -51,7 +51,7 @@ _CACHES: Final = {
     "promptkit.fragments.text": "clear_cache",
 }
 
-#: The same for registered types, which old versions of recipes may still need.
+#: Caches of registered types, in the same form. Old versions of recipes may still need these types.
 _TYPES: Final = {"promptkit.types.scalar_types": "remove_replaced_types"}
 
 
@@ -115,7 +115,7 @@ class Reloader:
 
     @property
     def has_watched_files(self) -> bool:
-        """Whether there are files to watch, which is so if at least one target is not a module."""
+        """Whether there are files to watch, which is the case if at least one target is not a module."""
         return bool(self._folders)
 
     def load(self) -> Catalog:

@@ -117,7 +117,7 @@ def _check_default(parameter: Parameter, report: Report) -> None:
 
 
 def _make_completer(parameter: Parameter, reader: Reader, report: Report) -> Completer | None:
-    """Return a completer for the author's or the type's values; None for a secret, or without values."""
+    """Return a completer for the author's or the type's values; None for a secret, or if there are none."""
     items = _item_reader(parameter.annotation, reader)
     source = (items or reader).values if parameter.arg.complete is None else parameter.arg.complete
     if parameter.arg.secret:

@@ -181,7 +181,7 @@ class Declared(Decorated, Generic[P, Sent]):
         """
 
     def _save(self, name: str, make_sent: Callable[[], Sent]) -> Case:
-        """Save a case whose location is that of the caller's caller."""
+        """Save a case. Its location is the call to the method that called this one."""
         location, module = locate_caller(1)
         case = Case(name, location, make_sent, module)
         self.saved.add(case)

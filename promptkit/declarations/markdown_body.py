@@ -253,7 +253,7 @@ def _split(lines: Iterable[Line]) -> list[tuple[Line | None, list[Line]]]:
 
 
 def _fence_after(fence: str, line: str) -> str:
-    """Return the code fence that is open after a line, given the one before it; ``""`` means none."""
+    """Return the code fence that is open after a line, given the fence before it; ``""`` means none."""
     match = _FENCE.fullmatch(line)
     if match is None:
         return fence
@@ -374,7 +374,7 @@ def is_turn_mark(line: Line) -> bool:
 
 
 def near_turn_marks(lines: Iterable[Line]) -> Iterator[tuple[Line, str]]:
-    """Yield each line outside code fences that resembles the mark of a turn, with the part that does."""
+    """Yield each line outside code fences that resembles the mark of a turn, with the resembling part."""
     fence = ""
     for line in lines:
         match = None if fence or is_turn_mark(line) else _NEAR_TURN.fullmatch(line.marked)

@@ -35,7 +35,7 @@ _BLOCK: Final = re.compile(r"[|>][-+0-9]*")
 #: A value with more brackets than this is read as text, because parsing brackets takes quadratic time.
 _MAX_BRACKETS: Final = 100
 
-#: The value of a field: text, a list of fields, or fields by key.
+#: The value of a field: text, a list of fields, or fields keyed by name.
 Value: TypeAlias = "str | list[Field] | dict[str, Field]"
 
 _KINDS: Final[Mapping[type, str]] = {str: "text", list: "a list", dict: "a mapping"}
@@ -133,7 +133,7 @@ class Field(Struct, frozen=True):
 
 def read_fields(text: str, file: str) -> dict[str, Field]:
     """
-    Parse front matter, and return its fields by key.
+    Parse front matter, and return its fields, keyed by name.
 
     Args:
         text:

@@ -41,7 +41,7 @@ class Parameter(Struct, frozen=True):
             The parameter's default, or `NO_DEFAULT`.
 
         arg:
-            The author's `Arg` from ``Annotated``, with the docstring's description if it has none itself.
+            The author's `Arg` from ``Annotated``. If it has no description, the docstring's is added.
     """
 
     name: str
@@ -205,9 +205,7 @@ def read_type_hints(function: Callable[..., Any], names: Mapping[str, Any], repo
 
 
 def _split_annotated(annotation: Any) -> tuple[Any, Arg]:
-    """
-    Return the type and the `Arg` of an annotation; ``Annotated`` can be around or inside an optional type.
-    """
+    """Return an annotation's type and its `Arg`. ``Annotated`` can be around or inside an optional type."""
     if typing.get_origin(annotation) is typing.Annotated:
         bare, constraints, arg = annotation.__origin__, [], _EMPTY_ARG
         for item in annotation.__metadata__:
@@ -245,7 +243,7 @@ def _is_context(annotation: Any) -> bool:
 
 
 def local_names(function: Callable[..., Any], names: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a copy of *names*, the names around *function*, if it is nested; otherwise, an empty mapping."""
+    """Return a copy of *names*, the names around *function*, if *function* is nested; otherwise ``{}``."""
     return dict(names) if "<locals>" in function.__qualname__ else {}
 
 

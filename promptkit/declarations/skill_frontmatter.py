@@ -82,7 +82,7 @@ def format_skill(frontmatter: Mapping[str, Any], body: str) -> bytes:
 
     Args:
         frontmatter:
-            A string, or a mapping of strings, for each key.
+            The fields. Each value is a string or a mapping of strings.
 
         body:
             The Markdown.

@@ -212,7 +212,7 @@ def lines(*parts: Part | Iterable[Part]) -> Text:
             blank parts are omitted.
 
     Returns:
-        The lines. Without parts, the result is an empty `Text`, which other fragments omit.
+        The lines. If there are no parts, the result is an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If a part is not text (the message names the part), or if the iterable is a set.
@@ -237,7 +237,7 @@ def blocks(*parts: Part | Iterable[Part]) -> Text:
             blank parts are omitted.
 
     Returns:
-        The blocks. Without parts, the result is an empty `Text`, which other fragments omit.
+        The blocks. If there are no parts, the result is an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If a part is not text (the message names the part), or if the iterable is a set.
@@ -276,7 +276,7 @@ def inline(
             The text before the last item; *separator* by default.
 
     Returns:
-        The line. Without items, it is an empty `Text`, which other fragments omit.
+        The line. If there are no items, it is an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If an item has a different type (the message names the item), or if the iterable is a set.
@@ -356,7 +356,7 @@ def tag(
     """
     Put text between ``<name>`` and ``</name>``, which are on separate lines.
 
-    Without parts, the result is ``<name/>``. ``tag("id", 7, inline=True)`` is ``<id>7</id>``.
+    If there are no parts, the result is ``<name/>``. ``tag("id", 7, inline=True)`` is ``<id>7</id>``.
 
     Args:
         name:

@@ -68,8 +68,9 @@ class Message:
     """
     A content block with a role.
 
-    ``+`` joins a message and another message, a workflow, content or a string into a `Workflow`. A message is
-    equal to a workflow that contains only that message, so ``workflow[1] == assistant("...")`` can be true.
+    ``+`` joins a message with another message, a workflow, content or a string, into a `Workflow`. A message
+    is equal to a workflow that contains only that message, so ``workflow[1] == assistant("...")`` can be
+    true.
 
     Args:
         role:

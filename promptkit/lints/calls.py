@@ -36,7 +36,7 @@ def lint_typing_text(tree: ast.Module, report: Report) -> None:
 
 
 def _is_used(name: str, tree: ast.Module) -> bool:
-    """Return whether a name is called or its attributes are used, not only in annotations."""
+    """Return whether a name is called or its attributes are used. Annotations do not count."""
     calls = (node.func for node in nodes_of(tree, ast.Call))
     owners = (node.value for node in nodes_of(tree, ast.Attribute))
     return any(isinstance(node, ast.Name) and node.id == name for node in (*calls, *owners))

@@ -62,7 +62,7 @@ class SentMessage(Struct, frozen=True):
 
     @property
     def name(self) -> str | None:
-        """The display name of content that is not text, such as *an image*."""
+        """The display name of content that is not text, such as "an image"."""
         return _DISPLAY_NAMES.get(self.kind)
 
 
@@ -127,7 +127,7 @@ def _content_in(scope: Scope) -> Iterator[SentMessage]:
 
 
 def get_role(function: Any) -> str | None:
-    """Return the role of `user`, `assistant` or `system`; None for any other function."""
+    """Return the role of the turns that `user`, `assistant` or `system` creates; None for other functions."""
     return next((role for turn, role in _ROLES.items() if turn is function), None)
 
 

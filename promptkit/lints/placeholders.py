@@ -33,7 +33,7 @@ from promptkit.loader.targets import display_path
 _PRESERVING_FUNCTIONS: Final = (textwrap.dedent, inspect.cleandoc)
 _STRIPPING_METHODS: Final = ("strip", "lstrip", "rstrip")
 
-#: The maximum number of possible strings of one call. Alternatives multiply.
+#: The maximum number of possible strings for one call. The numbers of alternatives multiply.
 _MAX_TEXTS: Final = 64
 
 

@@ -176,7 +176,7 @@ def _lint_first_messages(sent: SentMessages, report: Report) -> None:
 
 
 def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
-    """Return diagnostics about the first message of a rendering. `lint_prompt` checks that of the source."""
+    """Return diagnostics about a rendering's first message. `lint_prompt` checks the ones in the source."""
     report = Report(f"prompt {prompt.name!r}", prompt.location)
     _lint_first_messages(SentMessages.from_rendering(workflow), report)
     return tuple(report.diagnostics)

@@ -22,7 +22,7 @@ from promptkit.errors.sources import Function, function_at, own_nodes, parameter
 #: The maximum number of execution paths, which grows exponentially with the branches of a function.
 MAX_PATHS: Final = 32
 
-#: promptkit's functions and classes that create messages or text which contain their arguments unchanged.
+#: promptkit's functions and classes that create messages or text containing their arguments unchanged.
 _TEXT_FUNCTIONS: Final = (
     *("user", "assistant", "system", "Text", "Message"),
     *("section", "bullets", "numbered", "quote", "table", "tag", "dedent", "truncate"),
@@ -289,7 +289,7 @@ def _precedes(value: ast.expr, name: ast.Name) -> bool:
 
 
 def walk_parts(node: ast.expr, parts_of: Callable[[ast.expr], Sequence[ast.expr]]) -> Iterator[ast.expr]:
-    """Yield an expression, its parts, their parts, and so on. *parts_of* returns the parts of one of them."""
+    """Yield an expression, its parts, their parts, and so on. *parts_of* returns an expression's parts."""
     pending, visited = [node], set[ast.expr]()
     while pending:
         if (part := pending.pop()) not in visited:  # several names can lead to the same expression
@@ -330,7 +330,11 @@ def list_choices(node: ast.expr) -> list[ast.expr]:
 
 
 def list_items(node: ast.expr) -> list[ast.expr]:
-    """Return the items of a sum, list or tuple, or the item of a comprehension; ``[]`` for any other node."""
+    """
+    Return the operands of a sum, the items of a list or tuple, or the item of a comprehension.
+
+    Return ``[]`` for any other node.
+    """
     added = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):  # may exceed the recursion limit
         added.append(node.right)

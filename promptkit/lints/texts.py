@@ -98,7 +98,7 @@ _DEDENT_FUNCTIONS: Final = (dedent, textwrap.dedent, inspect.cleandoc)
 
 _TRIPLE_QUOTES: Final = re.compile("\"{3}|'{3}")
 
-#: The smallest indentation that is reported, which is that of the code in a function.
+#: The smallest indentation that is reported: the indentation of code in a function.
 _CODE_INDENTATION: Final = 4
 
 
@@ -402,7 +402,7 @@ def _describe_result(callee: Any) -> Iterator[tuple[str, str]]:
 
 
 def _describe_record(kind: Any) -> Iterator[tuple[str, str]]:
-    """Yield a description and a hint for a type of message parts, or for a type with a generated repr."""
+    """Yield a description and a hint for a type of message part, or for a type with a generated repr."""
     if not isinstance(kind, type):
         return
     if issubclass(kind, Content) and kind is not Text:

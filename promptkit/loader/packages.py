@@ -278,8 +278,8 @@ def declared_at(folder: str, package: str, inner: str, kind: type[Any], key: str
             The folder of recipes whose module declares the object; ``""`` if the module is not in one.
 
         package:
-            The folder's package name in the process that pickled the object; without a folder, the name of
-            the module.
+            The folder's package name in the process that pickled the object; if there is no folder, the name
+            of the module.
 
         inner:
             The rest of the module's name.

@@ -177,7 +177,7 @@ class Debounce(Struct, frozen=True):
 
     Args:
         quiet:
-            How long there must have been no change before changes are reported.
+            How long there must be no further change before changes are reported.
 
         at_most:
             The maximum time between the first of a series of changes and the report.

@@ -63,7 +63,7 @@ class KeyRing:
     Args:
         keys:
             The secrets, of 32 bytes or more, or a function that returns them. The function is called whenever
-            keys are used. Without keys, the ring uses *own*.
+            keys are used. If there are no keys, the ring uses *own*.
 
         audience:
             The server's name. Servers with other names reject the tokens, even with the same keys.

@@ -85,8 +85,8 @@ class Question(Struct, frozen=True):
             The arguments that the client has sent.
 
         errors:
-            The errors in these arguments, which are also the reply if the user declines. Without errors, the
-            form offers the optional arguments.
+            The errors in these arguments, which are also the reply if the user declines. If there are none,
+            the form offers the optional arguments.
 
         count:
             The number of questions that have been asked for the request so far.

@@ -50,7 +50,7 @@ class Notifier:
 
     @property
     def by_scopes(self) -> "Mapping[frozenset[str] | None, Sequence[Notifier]]":
-        """The notifiers, grouped by their clients' scopes; the key is None without authentication."""
+        """The notifiers, grouped by their clients' scopes; None is the key if there is no authentication."""
         return {None: [self]}
 
     def change_subscription(self, request: Request, *, is_subscribed: bool) -> None:

@@ -191,7 +191,7 @@ class Server:
 
     def read_from(self, read: Callable[[], bytes], ended: Callable[[], object]) -> None:
         """
-        Start to answer the messages that *read* returns, on the server's threads, and return immediately.
+        Start answering the messages that *read* returns, on the server's threads, and return immediately.
 
         Args:
             read:

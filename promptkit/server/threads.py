@@ -162,7 +162,7 @@ class Clock:
 
     Attributes:
         watchdog:
-            The watchdog, which terminates the process when no thread can run any more; None for no watchdog.
+            The watchdog, which terminates the process when no thread can run any more; None if there is none.
 
         is_resting:
             Whether the thread is sleeping. Call `wake` after adding work.

@@ -473,7 +473,7 @@ class RecipeFile(CheckedFile):
 
     def collect(self) -> "Iterator[PromptItem]":
         """
-        Yield a test for each prompt and each of its cases, and one for diagnostics not about a prompt.
+        Yield a test for each prompt and each of its cases, and one for any other diagnostics.
 
         Raises:
             CollectError: If the targets cannot be loaded.
@@ -557,7 +557,9 @@ def _make_case_test(
     prompt: CompiledPrompt, case: Case, check_rendering: RenderingCheck
 ) -> Callable[..., None]:
     """
-    Return a test that a case raises the error it expects or, if it expects none, renders without diagnostics.
+    Return a test that requires a case to raise its expected error or, if it has none, to render.
+
+    The test fails if the rendering has diagnostics.
 
     If syrupy is installed, the test also compares the rendering with its snapshot.
     """

@@ -57,7 +57,7 @@ def _multiple_within(step: float, limits: Constraints) -> float:
     """
     Return the smallest multiple of *step* within the bounds; the largest if there is only an upper bound.
 
-    Without bounds, return *step*.
+    If there are no bounds, return *step*.
     """
     if limits.ge is not None:
         return -(-limits.ge // step) * step

@@ -241,7 +241,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         write=parsing.duration_text,
         json_description="a duration, as in PT1H30M for 1h 30m",
         example="PT1H30M",
-        # Without the format "duration", because it makes some clients send years.
+        # The format "duration" is omitted, because it makes some clients send years.
         schema={"type": "string", "pattern": parsing.DURATION},
         is_inline=False,
     ),
@@ -249,7 +249,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         text_parser(UUID),
         "a UUID",
         example="12345678-1234-5678-1234-567812345678",
-        # Without the format "uuid", because some clients then accept only version 4.
+        # The format "uuid" is omitted, because it makes some clients accept only version 4.
         schema={"type": "string", "pattern": parsing.UUID_TEXT},
         key_schema={"pattern": parsing.UUID_TEXT},
         is_inline=False,

@@ -251,7 +251,7 @@ def _is_modern(head: Head) -> bool:
 
 
 def _owner(channel: Channel) -> str:
-    """Return the identity that owns the caller's sessions; ``""`` without authentication."""
+    """Return the identity that owns the caller's sessions; ``""`` if the caller is not authenticated."""
     return "" if channel.principal is None else channel.principal.identity
 
 

@@ -80,7 +80,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
             response.
 
         unread:
-            Maximum number of unread bytes of all clients together.
+            Maximum total of unread bytes across all clients.
 
         unread_body:
             Maximum number of bytes of a request's body that have arrived, but that the application has not
@@ -105,7 +105,9 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
 
 class _Backlog(Struct, gc=False):
     """
-    The unread bytes of one client: *size* at first, and *left* at the last measurement, at the time *since*.
+    The unread bytes of one client: *size* when it stopped reading, and *left* at the last measurement.
+
+    *since* is the time of that measurement.
     """
 
     size: int
