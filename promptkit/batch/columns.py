@@ -178,10 +178,10 @@ class Columns:
             fixed,
             key,
         )
-        matched._check_fixed()
+        matched._check_fixed_values()
         return matched
 
-    def _check_fixed(self) -> None:
+    def _check_fixed_values(self) -> None:
         try:
             self.arguments.read(self.fixed)
         except ArgumentsError as error:
@@ -203,7 +203,7 @@ class Columns:
         """
         available = list(columns)
         check_key(self.key, available)
-        names, unused = set(available), self.find_unused(available)
+        names, unused = set(available), self.find_unused_columns(available)
         absent = [(column, argument) for column, argument in self.pairs if column not in names]
         missing = [column for column, argument in absent if argument.required or column != argument.name]
         if missing:
@@ -222,7 +222,7 @@ class Columns:
                     )
                     raise ColumnError(msg)
 
-    def find_unused(self, columns: Iterable[str]) -> list[str]:
+    def find_unused_columns(self, columns: Iterable[str]) -> list[str]:
         """Return the columns that contain neither the values of an argument nor the key."""
         used = {self.key, *(column for column, _ in self.pairs)}
         return [column for column in columns if column not in used]

@@ -85,7 +85,7 @@ class Results:
         reasons = [reason for (reason,) in self._database.execute(_SELECT_REASONS, (str(line), key))]
         return f"the batch rejected the row: {'; '.join(reasons)}" if reasons else None
 
-    def find_unused(self, limit: int) -> tuple[int, list[str]]:
+    def find_unused_results(self, limit: int) -> tuple[int, list[str]]:
         """Return the number of results that were not taken for any row, and at most *limit* of their keys."""
         (count,) = self._database.execute("SELECT count(*) FROM results WHERE NOT used").fetchone()
         keys = self._database.execute("SELECT key FROM results WHERE NOT used LIMIT ?", (limit,))

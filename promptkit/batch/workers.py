@@ -149,7 +149,7 @@ class ChunkRenderer:
             rejected,
             characters,
             digest.hexdigest(),
-            matched.find_unused(columns),
+            matched.find_unused_columns(columns),
         )
 
     def _build_request(self, number: int, row: Row, matched: Columns) -> tuple[str, bytes, int]:

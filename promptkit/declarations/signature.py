@@ -117,7 +117,7 @@ def read_signature(
             context = context or parameter.name
         elif _is_servable(parameter, report) and not isinstance(hint, str | typing.ForwardRef):
             # An annotation that is still text could not be resolved, which is already reported.
-            _check_notes(parameter.name, hint, report)
+            _report_misused_arg(parameter.name, hint, report)
             if arg.description is None and parameter.name in descriptions:
                 arg = attrs.evolve(arg, description=descriptions[parameter.name])
             parameters.append(Parameter(parameter.name, annotation, parameter.default, arg))
@@ -224,7 +224,7 @@ def _split_annotated(annotation: Any) -> tuple[Any, Arg]:
     return annotation, _EMPTY_ARG
 
 
-def _check_notes(name: str, annotation: Any, report: Report) -> None:
+def _report_misused_arg(name: str, annotation: Any, report: Report) -> None:
     """Report an `Arg` that is not called, and a second `Arg` for one parameter."""
     notes = metadata_of(annotation)
     if any(note is Arg for note in notes):

@@ -192,7 +192,10 @@ class Dispatcher:
         self._next_events: Callable[[], Iterable[Event] | None] | None = None
         self._loop: EventLoopThread | None = None
         self._clock = Clock(
-            self._expire, self._find_current, self._replace_stuck, lambda: bool(self._alongside)
+            self._expire_requests,
+            self._find_current_request,
+            self._replace_stuck_leader,
+            lambda: bool(self._alongside),
         )
 
     # The leader.
@@ -682,13 +685,13 @@ class Dispatcher:
         """Keep re-arming *watchdog* as long as threads can run. None means that there is no watchdog."""
         self._clock.watchdog = watchdog
 
-    def _find_current(self) -> PendingRequest | None:
+    def _find_current_request(self) -> PendingRequest | None:
         """
         Return the request that the leader is running; None if there is none, or if no thread can take over.
         """
         return None if self._next_events is None else self._leader_state.current
 
-    def _replace_stuck(self, pending: PendingRequest) -> None:
+    def _replace_stuck_leader(self, pending: PendingRequest) -> None:
         """If the leader is still running the request, replace the leader, and record the call as slow."""
         with self._lock:
             if self._leader_state.current is pending:
@@ -696,7 +699,7 @@ class Dispatcher:
                     pending.snapshot.slow.add(pending.key)
                 self._replace_leader(pending)
 
-    def _expire(self, now: float) -> None:
+    def _expire_requests(self, now: float) -> None:
         """Answer every request whose deadline has passed."""
         due = [pending for pending in self._open_requests() if pending.deadline <= now]
         for pending in due:
@@ -725,10 +728,10 @@ class Dispatcher:
                 such requests do not get a reply.
         """
         deadline = time.monotonic() + grace
-        self._end_held()
+        self._end_held_requests()
         while not self._is_drained and time.monotonic() < deadline:
             time.sleep(0.001)
-            self._end_held()
+            self._end_held_requests()
         with suppress(IndexError):
             while True:  # there is no thread left that could handle these events
                 event = self._events.popleft()
@@ -748,7 +751,7 @@ class Dispatcher:
             loop.end()
         self._clock.end()
 
-    def _end_held(self) -> None:
+    def _end_held_requests(self) -> None:
         """Answer the held requests, because their clients can no longer act."""
         for pending in self._open_requests():
             if pending.is_held:

@@ -108,7 +108,7 @@ class Snapshot:
 
         A URI that only templates can match counts as changed if any template has been loaded again.
         """
-        new, old = self.catalog.find_fixed, other.catalog.find_fixed
+        new, old = self.catalog.find_fixed_resource, other.catalog.find_fixed_resource
         templates, before = (
             [id(resource) for resource in catalog.resources if resource.is_template]
             for catalog in (self.catalog, other.catalog)

@@ -52,7 +52,7 @@ class WaitingQueue:
         subject, size = pending.request.subject, len(msgspec.json.encode(pending.request.params))
         evicted, available = None, self._byte_limit - self._bytes
         if len(self) >= self._limit or size > available:
-            evicted = self._find_evictable(subject)
+            evicted = self._find_evictable_request(subject)
             if evicted is None or size > available + self._entries[evicted][1]:
                 raise queue_full_error(len(self))
             self.remove(evicted)
@@ -81,7 +81,7 @@ class WaitingQueue:
         if not self._by_subject[subject]:
             del self._by_subject[subject]
 
-    def _find_evictable(self, subject: str) -> PendingRequest | None:
+    def _find_evictable_request(self, subject: str) -> PendingRequest | None:
         """
         Return the newest request of the caller with the most requests.
 

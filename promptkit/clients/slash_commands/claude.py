@@ -119,7 +119,7 @@ class _ClaudeText:
         self._lines = LineNumbers(file.body, file.line)
         self._tokens = list(self._scan())
         self._has_all = any(token["all"] for token in self._tokens)
-        self._positional = self._find_positional()
+        self._positional = self._find_positional_parameters()
         self.parameters = (
             (CommandParameter(_ALL, self.hint),) if self._has_all else tuple(self._positional.values())
         )
@@ -191,7 +191,7 @@ class _ClaudeText:
         digits = token["index"] or token["number"]
         return None if digits is None else int(digits)
 
-    def _find_positional(self) -> dict[int, CommandParameter]:
+    def _find_positional_parameters(self) -> dict[int, CommandParameter]:
         """Return the parameters for positional arguments, keyed by number."""
         sources: dict[int, str] = {}
         for token in () if self._has_all else self._tokens:
