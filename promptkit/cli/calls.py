@@ -281,8 +281,8 @@ def render_examples(
             Returns the diagnostics for a rendering.
 
     Returns:
-        The diagnostics for failures and renderings; and, by name or URI template, the reasons why items are
-        not rendered. Such items lack examples for required arguments, reject all arguments with a
+        The diagnostics for failures and renderings; and the reasons why items are not rendered, keyed by name
+        or URI template. Such items lack examples for required arguments, reject all arguments with a
         `PromptError`, or have ``sample=False``.
 
     Raises:

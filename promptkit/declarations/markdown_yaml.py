@@ -175,7 +175,7 @@ def read_fields(text: str, file: str) -> dict[str, Field]:
 
 def _quote_values(lines: list[str]) -> Iterator[str]:
     """Yield the lines with quotes around each plain one-line value, so that YAML reads the value as text."""
-    block: int | None = None  # the indentation of the key of a block scalar
+    block: int | None = None  # the indentation of a block scalar's key
     for line, following in pairwise([*lines, ""]):
         indentation = _indentation(line)
         if block is not None and (not line.strip() or indentation > block):

@@ -51,7 +51,7 @@ from promptkit.types.scalar_types import SCALARS
 #: request.
 _TIMEOUT_S: Final = 35.0
 
-#: The maximum total size of the files of all skills, in bytes.
+#: The maximum total size of all skill files, in bytes.
 _MAX_SKILL_BYTES: Final = 64 * 1024 * 1024
 
 

@@ -185,7 +185,7 @@ class Scope:
         return [value for value in values if _precedes(value, name)]
 
     def global_value(self, node: ast.expr | None) -> Any:
-        """Return the value of a global name or of an attribute of a module; None for any other node."""
+        """Return the value of a global name or a module attribute; None for any other node."""
         match node:
             case ast.Name(id=name) if name not in self.local_names:
                 return self.module.get(name, getattr(builtins, name, None))

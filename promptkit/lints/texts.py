@@ -267,7 +267,7 @@ def _lint_literal(node: ast.expr, text: str, scope: Scope, report: Report) -> No
 
 
 def _is_expression_of(field: str, local: set[str]) -> bool:
-    """Return whether the content of a pair of braces is an expression that uses names in *local*."""
+    """Return whether the text between two braces is an expression that uses names in *local*."""
     expression, _, spec = re.sub(r"!(?!=)[rsa]", "", field).partition(":")
     try:
         tree = ast.parse(expression.strip(), mode="eval")

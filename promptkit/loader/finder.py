@@ -304,7 +304,7 @@ class RecipeFinder:
         return spec
 
     def _inner_spec(self, name: str, path: Sequence[str]) -> ModuleSpec | None:
-        """Return the spec of a module of the package; None if the module is not in the folder."""
+        """Return the spec for a module in the package; None if the module is not in the folder."""
         if not any(os.path.join(entry, "").startswith(self._folder_prefix) for entry in path):
             return None
         spec = PathFinder.find_spec(name, path)

@@ -251,7 +251,7 @@ _SESSION_ID: Final = "session id"
 #: The maximum number of verified session ids in the cache.
 _CACHED_IDS: Final = 512
 
-#: The maximum size of the payload of a session id, in bytes.
+#: The maximum size of a session id's payload, in bytes.
 _MAX_SESSION_PAYLOAD: Final = (MAX_SESSION_ID - OVERHEAD) * 3 // 4
 
 

@@ -149,7 +149,7 @@ class Elicitation:
 
     Attributes:
         prefix:
-            The prefix of the ids of questions.
+            The prefix of question ids.
     """
 
     def __init__(

@@ -370,7 +370,7 @@ def _get_skill(pending: PendingRequest) -> bytes:
 
 def _read_directory(pending: PendingRequest) -> bytes:
     """
-    Return a page of the contents of a folder in a skill.
+    Return one page of the files and folders that a folder in a skill contains.
 
     Raises:
         InvalidParams: If the folder does not exist, or if the cursor does not belong to it.

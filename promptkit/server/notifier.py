@@ -249,7 +249,7 @@ class Streams(Notifier):
             raise TooManyRequests(msg)
 
 
-#: The interval between two checks of the stamps of watched resources, in seconds.
+#: The interval at which the stamps of watched resources are checked, in seconds.
 _CHECK_EVERY_S = 1.0
 
 

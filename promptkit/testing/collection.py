@@ -154,7 +154,7 @@ RenderingCheck: TypeAlias = Callable[
 
 class CheckResult(Struct, frozen=True):
     """
-    The diagnostics of a prompt, of a skill's case, or of the rest of a file.
+    The diagnostics for a prompt, for a skill's case, or for the rest of a file.
 
     Args:
         name:
@@ -250,7 +250,7 @@ def _declaration_results(
     served: Mapping[tuple[str, Location], CompiledPrompt],
 ) -> Iterator[CheckResult]:
     """
-    Yield the result of a file, if it has its own diagnostics, and the result of each of its prompts.
+    Yield the result for a file, if it has its own diagnostics, and the result for each of its prompts.
 
     Diagnostics of resources are assigned to the file. A diagnostic without an owner is assigned to the last
     declaration above it in the same file.

@@ -85,7 +85,7 @@ class ScalarType(Reader, frozen=True, kw_only=True):
     schema: Schema
     #: Keywords that constraints add to *schema*, other than the limits of numbers and text.
     extra_keywords: Keywords = {}
-    #: The JSON Schema of the keys of objects whose keys have this type; None if the type cannot be a key.
+    #: The JSON Schema for object keys of this type; None if the type cannot be a key.
     key_schema: Keywords | None = None
     #: Converts the key of a JSON object to a value.
     convert_key: Convert = parsing.convert_key

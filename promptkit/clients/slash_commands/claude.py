@@ -36,7 +36,7 @@ APPENDED: Final = "\n\nARGUMENTS: "
 
 _ALL: Final = "arguments"
 
-#: Prefix of the names of unnamed arguments.
+#: The prefix of the names that unnamed arguments get.
 _NUMBERED: Final = "argument_"
 
 #: Longer hints are truncated, because each positional argument repeats the hint.

@@ -28,7 +28,7 @@ from promptkit.standard_error import say
 from promptkit.transports.auth.token_file_verifier import TokenFile, is_token
 from promptkit.transports.auth.urls import secure_url
 
-#: The start of the path of a resource's metadata. The resource's own path is appended to it.
+#: The prefix of the path to a resource's metadata, to which the resource's own path is appended.
 _WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 
 _BEARER: Final = b"bearer "

@@ -56,7 +56,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
 
     Args:
         head:
-            Maximum size of the head of a request, in bytes.
+            Maximum size of a request's head, in bytes.
 
         fields:
             Maximum number of header fields in a request.

@@ -68,7 +68,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             How to offer skills to clients without the skills extension.
 
         body_limit:
-            Maximum size of the body of a request, in bytes.
+            Maximum size of a request's body, in bytes.
 
         limits:
             Further limits on what a client can request.
