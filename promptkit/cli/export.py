@@ -72,7 +72,7 @@ def run(options: Namespace, output: Output) -> int:
         for reason, names in collected.rejected.items():
             print_error(_describe_error(reason, names))
         selected = {_entry_name(options.form, name) for name in options.names} if options.names else None
-        source = identify_recipes(options.targets, os.curdir if _is_inside(options) else None)
+        source = identify_recipes(options.targets, os.curdir if _is_in_current_folder(options) else None)
         change = plan_folder_change(folder, collected.files, source, RECORD, selected)
         if not options.dry_run:
             change.apply()
@@ -252,10 +252,10 @@ def _format_targets(options: Namespace) -> str:
 
     Paths are absolute, unless the command runs in the project.
     """
-    is_inside = _is_inside(options)
-    if is_inside and not options.has_targets:
+    is_in_current_folder = _is_in_current_folder(options)
+    if is_in_current_folder and not options.has_targets:
         return ""
-    targets = options.targets if is_inside else [*map(_make_absolute, options.targets)]
+    targets = options.targets if is_in_current_folder else [*map(_make_absolute, options.targets)]
     return format_render_targets(targets, client_files.require_shell_word)
 
 
@@ -265,7 +265,7 @@ def _make_absolute(target: str) -> str:
     return with_path(target, os.path.abspath(path)) if is_path else target  # noqa: PTH100 (text)
 
 
-def _is_inside(options: Namespace) -> bool:
+def _is_in_current_folder(options: Namespace) -> bool:
     """Return whether the output folder is inside the current folder, like the folders of a project."""
     return is_within(os.path.realpath(options.folder), os.path.realpath("."))
 

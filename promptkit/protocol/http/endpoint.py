@@ -107,9 +107,9 @@ class Endpoint:
         self._sessions = sessions
         self._limits = limits
         self._budget = MemoryBudget(limits.held)
-        self.offer(Capabilities())
+        self.declare_capabilities(Capabilities())
 
-    def offer(self, capabilities: Capabilities, observe: Observe | None = None) -> None:
+    def declare_capabilities(self, capabilities: Capabilities, observe: Observe | None = None) -> None:
         """
         Declare these capabilities to clients from now on.
 
