@@ -111,7 +111,7 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
 
         issuer:
             The URL of the token issuer. Each request then needs a token, and the server tells clients where
-            to get it. Without a *verifier*, tokens are JSON Web Tokens for the public URL. Verifying them
+            to get it. If *verifier* is None, tokens are JSON Web Tokens for the public URL. Verifying them
             requires the extra ``auth``.
 
         token_file:

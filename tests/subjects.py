@@ -57,7 +57,7 @@ class Site:
 
     def offer(self):
         """Declare the current capabilities."""
-        self.endpoint.offer(self.server.capabilities, self.server.observe)
+        self.endpoint.declare_capabilities(self.server.capabilities, self.server.observe)
 
     def replace(self, catalog):
         """Serve another catalog, as an application does."""

@@ -10,7 +10,7 @@ import msgspec
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, PromptkitError
-from promptkit.errors.suggestions import is_misspelt
+from promptkit.errors.suggestions import is_misspelling_of
 from promptkit.types.unstructuring import json_of
 
 #: Types whose values are sent unchanged, and types whose items might not be JSON-compatible.
@@ -178,10 +178,10 @@ class Columns:
             fixed,
             key,
         )
-        matched._check_fixed()
+        matched._check_fixed_values()
         return matched
 
-    def _check_fixed(self) -> None:
+    def _check_fixed_values(self) -> None:
         try:
             self.arguments.read(self.fixed)
         except ArgumentsError as error:
@@ -203,7 +203,7 @@ class Columns:
         """
         available = list(columns)
         check_key(self.key, available)
-        names, unused = set(available), self.find_unused(available)
+        names, unused = set(available), self.find_unused_columns(available)
         absent = [(column, argument) for column, argument in self.pairs if column not in names]
         missing = [column for column, argument in absent if argument.required or column != argument.name]
         if missing:
@@ -215,14 +215,14 @@ class Columns:
             raise ColumnError(msg)
         for expected, _ in absent:
             for column in unused:
-                if is_misspelt(str(column).strip(), expected):
+                if is_misspelling_of(str(column).strip(), expected):
                     msg = (
                         f"the table has no column {expected!r}, but a similar column {column!r}: rename that "
                         f"column, map it to the argument, or set a value for all rows"
                     )
                     raise ColumnError(msg)
 
-    def find_unused(self, columns: Iterable[str]) -> list[str]:
+    def find_unused_columns(self, columns: Iterable[str]) -> list[str]:
         """Return the columns that contain neither the values of an argument nor the key."""
         used = {self.key, *(column for column, _ in self.pairs)}
         return [column for column in columns if column not in used]

@@ -65,7 +65,7 @@ class Results:
 
     def take(self, key: Any) -> tuple[str | None, str | None] | None:
         """
-        Return the answer and the error of the result for a row; None if there is no result.
+        Return the answer and the error recorded for a row; None if the row has no result.
 
         *key* is the row's key or number. Each result can be taken only once: for a later row with the same
         key, return an error instead of the answer.
@@ -85,7 +85,7 @@ class Results:
         reasons = [reason for (reason,) in self._database.execute(_SELECT_REASONS, (str(line), key))]
         return f"the batch rejected the row: {'; '.join(reasons)}" if reasons else None
 
-    def find_unused(self, limit: int) -> tuple[int, list[str]]:
+    def find_unused_results(self, limit: int) -> tuple[int, list[str]]:
         """Return the number of results that were not taken for any row, and at most *limit* of their keys."""
         (count,) = self._database.execute("SELECT count(*) FROM results WHERE NOT used").fetchone()
         keys = self._database.execute("SELECT key FROM results WHERE NOT used LIMIT ?", (limit,))

@@ -23,7 +23,7 @@ from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.folder import Folder, FolderLockedError
 from promptkit.files.reading import check_regular
 
-#: The names of the checkpoint file and of the file of rejected rows.
+#: The names of the checkpoint file and of the file with rejected rows.
 CHECKPOINT: Final = ".promptkit-batch.json"
 REJECTED: Final = "rejected.jsonl"
 
@@ -76,7 +76,7 @@ class Checkpoint(Struct, forbid_unknown_fields=True):
             The size of that file, in bytes.
 
         rejected_size:
-            The size of the file of rejected rows, in bytes.
+            The size of the file with rejected rows, in bytes.
 
         rejected:
             The number of rejected rows.

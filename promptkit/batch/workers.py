@@ -149,7 +149,7 @@ class ChunkRenderer:
             rejected,
             characters,
             digest.hexdigest(),
-            matched.find_unused(columns),
+            matched.find_unused_columns(columns),
         )
 
     def _build_request(self, number: int, row: Row, matched: Columns) -> tuple[str, bytes, int]:
@@ -221,7 +221,7 @@ def start_workers(render: ChunkRenderer, workers: int) -> Iterator[ChunkMapper]:
         return
     idle: SimpleQueue[Connection[Any, Any]] = SimpleQueue()
 
-    def render_elsewhere(chunk: Chunk) -> RenderedChunk:
+    def render_in_worker(chunk: Chunk) -> RenderedChunk:
         pipe = idle.get()
         try:
             pipe.send(chunk)
@@ -233,7 +233,7 @@ def start_workers(render: ChunkRenderer, workers: int) -> Iterator[ChunkMapper]:
         threads = stack.enter_context(ThreadPoolExecutor(workers))  # no threads yet: see _process_context
         for _ in range(workers):
             idle.put(_start_worker(render, stack))
-        yield partial(_map_in_order, threads, render_elsewhere, workers * _CHUNKS_PER_WORKER)
+        yield partial(_map_in_order, threads, render_in_worker, workers * _CHUNKS_PER_WORKER)
 
 
 def _start_worker(render: ChunkRenderer, stack: ExitStack) -> "Connection[Any, Any]":

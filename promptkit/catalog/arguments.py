@@ -67,7 +67,7 @@ class Argument(Struct, frozen=True):
 
     @property
     def required(self) -> bool:
-        """Whether clients must send the argument, as it has neither a default nor an environment variable."""
+        """Whether clients must send the argument, because it has no default and no environment variable."""
         return self.default is NO_DEFAULT and self.arg.env is None
 
     @property
@@ -89,9 +89,9 @@ class Argument(Struct, frozen=True):
     @property
     def blank_is_value(self) -> bool:
         """
-        Whether ``""`` is a value of the argument.
+        Whether ``""`` counts as a value for the argument.
 
-        Clients send empty form fields as ``""``, which means "not given" for all types but strings.
+        Clients send empty form fields as ``""``, which means "not given" for all types except strings.
         """
         return takes_blank(self.annotation)
 
@@ -117,7 +117,7 @@ class Argument(Struct, frozen=True):
 
 
 def takes_blank(annotation: Any) -> bool:
-    """Return whether ``""`` is a value of this type. For any other type, it means "not given"."""
+    """Return whether ``""`` counts as a value of this type. For other types, ``""`` means "not given"."""
     return unwrap_type(annotation) is str or (
         is_constrained(annotation) and unwrap_type(annotation.__origin__) is str
     )

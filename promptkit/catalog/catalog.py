@@ -95,7 +95,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         return tuple(diagnostic for diagnostic in self.diagnostics if diagnostic.severity is Severity.ERROR)
 
     @property
-    def invalid_files(self) -> int:
+    def invalid_file_count(self) -> int:
         """The number of files with errors."""
         return len({error.location.file for error in self.errors})
 
@@ -172,7 +172,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
                 The prompt, or the URI template of a resource. A URI without variables has no suggestions.
 
             argument:
-                The argument or variable. Without a completer, it has no suggestions.
+                The argument or variable. If it has no completer, there are no suggestions.
 
             typed:
                 The text typed so far.
@@ -228,7 +228,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     def find_resource(self, uri: str) -> tuple[CompiledResource, Mapping[str, Value]] | None:
         """Like `resource`, but return None if no resource matches or the URI is too long."""
-        if (fixed := self.find_fixed(uri)) is not None:
+        if (fixed := self.find_fixed_resource(uri)) is not None:
             return fixed, {}
         for resource in self.resources:
             if resource.is_template and (variables := resource.match(uri)) is not None:
@@ -248,7 +248,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
             }
         return self._skill_by_inner_uri.get(uri)
 
-    def find_fixed(self, uri: str) -> CompiledResource | None:
+    def find_fixed_resource(self, uri: str) -> CompiledResource | None:
         """
         Return the resource with this URI: a declared one, or a file of a skill; None if there is none.
 

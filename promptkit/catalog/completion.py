@@ -24,7 +24,7 @@ _MAX_WORD_LENGTH: Final = 200
 
 class Completion(Struct, frozen=True):
     """
-    The suggestions for one value; none by default.
+    The suggestions for one value; empty by default.
 
     Args:
         values:
@@ -61,21 +61,23 @@ def rank(candidates: Iterable[str], typed: str) -> tuple[str, ...]:
     if not typed:
         return tuple(unique)
     folded = typed.casefold()
-    is_word = not folded[_MAX_WORD_LENGTH:]
+    is_short = not folded[_MAX_WORD_LENGTH:]
     scored = [
-        (score, text) for text in unique if (score := _grade(text, folded, is_word=is_word)) is not None
+        (score, text) for text in unique if (score := _score(text, folded, is_short=is_short)) is not None
     ]
     return tuple(text for _, text in sorted(scored, key=itemgetter(0)))
 
 
-def _grade(candidate: str, typed: str, *, is_word: bool) -> tuple[int, int] | None:
-    """Return how well *candidate* matches the casefolded *typed* (lower is better); None if it does not."""
+def _score(candidate: str, typed: str, *, is_short: bool) -> tuple[int, int] | None:
+    """
+    Return how well *candidate* matches the casefolded *typed*: the lower, the better. None means no match.
+    """
     folded = candidate.casefold()
     if folded.startswith(typed):
         return (0 if folded == typed else 1), 0
     if typed in folded:
-        return (2, 0) if is_word and _starts_word(candidate, typed) else (3, len(typed))
-    span = _span(folded, typed) if is_word else None
+        return (2, 0) if is_short and _starts_word(candidate, typed) else (3, len(typed))
+    span = _span(folded, typed) if is_short else None
     return None if span is None else (3, span)
 
 

@@ -325,7 +325,7 @@ class CompiledPrompt(Struct, frozen=True):
 
     def with_prefix(self, prefix: str) -> "CompiledPrompt":
         """
-        Return the prompt as a target with *prefix* serves it: under a new name, which errors contain as well.
+        Return the prompt as a target with *prefix* serves it. Its new name also appears in errors.
         """
         name = prefixed_name(prefix, self.name)
         return structs.replace(

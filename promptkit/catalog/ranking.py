@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from math import log, sqrt
 from typing import Final
 
-#: Words, and single characters of scripts without blanks: Thai, Lao, Burmese, Khmer, kana, Han.
+#: Words, and single characters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han.
 _WORD: Final = (
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
     r"|[^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"

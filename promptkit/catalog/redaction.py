@@ -127,7 +127,7 @@ class Redactor:
 def _secrets(
     arguments: Arguments, values: Mapping[str, Any], limit: int, *, are_converted: bool
 ) -> frozenset[str]:
-    """Return all forms of the secret values among *values*, and of the defaults of secret arguments."""
+    """Return all forms of the secret values among *values*, and of secret arguments' defaults."""
     texts: set[str] = set()
     for name in arguments.secret:
         argument = arguments.by_name[name]

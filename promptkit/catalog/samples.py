@@ -73,7 +73,7 @@ def choice_calls(arguments: Arguments) -> list[dict[str, str]]:
 
 
 def _choices(argument: Argument) -> list[str]:
-    """Return all values of a `Literal`, an `Enum` or a `bool` as text; none if there are too many."""
+    """Return all values of a `Literal`, an `Enum` or a `bool` as text; empty if there are too many."""
     definitions = Definitions({}, by_position=True)
     schema, _ = type_schema(argument.annotation, definitions)
     choices: list[Any] = []
@@ -88,7 +88,7 @@ def sample_text(argument: Argument) -> str | None:
     """
     Return a value for an argument, as text; None if no value is known.
 
-    The value is the author's first example or, without examples, a valid value that differs from the default.
+    The value is the author's first example or, if there is none, a valid value that is not the default.
     """
     if argument.examples:
         return text_of(argument.examples[0])

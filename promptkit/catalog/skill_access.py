@@ -43,7 +43,7 @@ _TOOL: Final = Tool(read_only=True, idempotent=True, open_world=False, destructi
 
 
 def skill_tools(catalog: Catalog) -> dict[str, CompiledPrompt]:
-    """Return the tools that find and read a catalog's skills, keyed by tool name; empty without skills."""
+    """Return the tools that find and read a catalog's skills, keyed by tool name; empty if it has none."""
     skills = label_skills(skill for skill in catalog.skills if skill.is_for_models)
     if not skills:
         return {}

@@ -211,7 +211,7 @@ def combine_hints(prompts: Iterable[CompiledPrompt]) -> Tool:
 def make_argument(
     name: str, annotation: Any, description: str, default: Any = NO_DEFAULT, *, secret: bool = False
 ) -> Argument:
-    """Return an argument of one of promptkit's own tools or prompts."""
+    """Return an argument for one of promptkit's own tools or prompts."""
     reader = cast("Reader", reader_for(annotation))  # these types always have a reader
     return Argument(name, annotation, default, reader, None, description, Arg(description, secret=secret))
 

@@ -50,7 +50,7 @@ class Operator(Struct, frozen=True):
     separator: str
     #: Characters that the expansion cannot contain. RFC 6570 allows only the separator, unreserved characters
     #: and escapes; clients leave more characters unescaped.
-    stops: str
+    forbidden: str
     #: Whether each value follows its variable's name.
     named: bool = False
 
@@ -96,11 +96,15 @@ class Expression(Struct, frozen=True):
         return [variable for variable in self.variables if variable.explode]
 
     @property
-    def stops(self) -> str:
+    def forbidden(self) -> str:
         """The characters that the text of the expression cannot contain."""
         # A single path segment contains no "/".
         single = len(self.variables) == 1 and not self.exploded
-        return "/" + self.operator.stops if single and self.operator.leader == "/" else self.operator.stops
+        return (
+            "/" + self.operator.forbidden
+            if single and self.operator.leader == "/"
+            else self.operator.forbidden
+        )
 
     def ends(self, uri: str, fits: bytearray) -> list[int]:
         """
@@ -113,16 +117,16 @@ class Expression(Struct, frozen=True):
             fits:
                 For each position, whether the rest of the template matches the URI from there to its end.
         """
-        stops, ends, end = self.stops, [-1] * len(fits), -1
+        forbidden, ends, end = self.forbidden, [-1] * len(fits), -1
         for at, character in zip(range(len(uri), -1, -1), (" ", *reversed(uri)), strict=True):
             if fits[at]:
                 end = at
-            elif character in stops:
+            elif character in forbidden:
                 end = -1
             ends[at] = end
         if not self.operator.leader:
             return ends
-        # Without values, the expansion is empty; otherwise, it starts with the leader.
+        # If there are no values, the expansion is empty. Otherwise, it starts with the leader.
         positions = _positions(uri, self.operator.leader)
         started = {at: ends[at + 1] for at in positions if not fits[at] and self._can_start(uri, at)}
         return [at if fit else started.get(at, -1) for at, fit in enumerate(fits)]

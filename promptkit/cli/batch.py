@@ -102,7 +102,7 @@ class _Batch:
         self._unused = dict[str, None]()
         if table.columns is not None:
             matched.check(table.columns)
-            self._add_unused(matched.find_unused(table.columns))
+            self._add_unused_columns(matched.find_unused_columns(table.columns))
         self._check_body(prompt.options.answer)
 
     def _check_options(self) -> None:
@@ -174,12 +174,12 @@ class _Batch:
             for chunk in render(chunk for chunk in table.chunks if chunk.last >= rows_done):
                 writer.write(chunk)
                 characters += chunk.characters
-                self._add_unused(chunk.unused)
+                self._add_unused_columns(chunk.unused)
                 advance(chunk.end)
             writer.finish()
         return writer.progress, characters
 
-    def _add_unused(self, columns: Iterable[str]) -> None:
+    def _add_unused_columns(self, columns: Iterable[str]) -> None:
         """Store the names of unused columns for the summary. In JSON, each row can have different columns."""
         if len(self._unused) < _MAX_UNUSED:
             self._unused |= dict.fromkeys(filter(None, columns))
@@ -242,7 +242,7 @@ def _join(
             unanswered += not has_answer
             output.write(f"{line}\n")
             output.send()
-        unused, keys = results.find_unused(MAX_LISTED)
+        unused, keys = results.find_unused_results(MAX_LISTED)
     if unanswered:
         what = "an answer" if parse is None else "a valid answer"
         print_error(f"{counted(unanswered, 'row')} without {what}: see their 'error'")

@@ -1,5 +1,5 @@
 """
-Calls to authors' functions, for the arguments of a command or for all examples.
+Calls to authors' functions, with arguments from the command line or with all examples.
 
 Each call runs in a separate thread, with a time limit. A thread that hangs is abandoned. Results are encoded
 in the form that a client receives.
@@ -126,7 +126,9 @@ class Call(Struct, frozen=True):
         return call_within_limit(partial(self.item.read, self.sent, self.arguments), seconds)
 
     def text_of(self, outcome: object) -> str:
-        """Return the transcript of a result, or the message of an exception after a prefix. Hide secrets."""
+        """
+        Return the transcript of a result, or a prefix and the message of an exception, with secrets hidden.
+        """
         text = str(outcome)
         if isinstance(outcome, BaseException):
             text = f"{REFUSED if is_refused(outcome) else FAILS}{failure_reason(outcome)}"
@@ -257,8 +259,8 @@ def _example_calls(item: Item) -> list[Call]:
     return [*(Call(item, sent) for sent in examples), *(Call(item, sent, is_sample=True) for sent in samples)]
 
 
-def reason_not_rendered(item: Item) -> str:
-    """Return why an item without cases and examples is not rendered or read."""
+def skip_reason(item: Item) -> str:
+    """Return the reason for skipping an item that has neither cases nor examples."""
     return NEEDS_EXAMPLES if isinstance(item, CompiledResource) or item.sample else NO_SAMPLE
 
 
@@ -279,8 +281,8 @@ def render_examples(
             Returns the diagnostics for a rendering.
 
     Returns:
-        The diagnostics for failures and renderings; and, by name or URI template, the reasons why items are
-        not rendered. Such items lack examples for required arguments, reject all arguments with a
+        The diagnostics for failures and renderings; and the reasons why items are not rendered, keyed by name
+        or URI template. Such items lack examples for required arguments, reject all arguments with a
         `PromptError`, or have ``sample=False``.
 
     Raises:
@@ -324,7 +326,7 @@ def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[
             is_rendered = True
             diagnostics |= dict.fromkeys(check_rendering(item, outcome, texts, call))
     if not calls:
-        return diagnostics, reason_not_rendered(item)
+        return diagnostics, skip_reason(item)
     return diagnostics, None if is_rendered or diagnostics or not rejections else rejections[0]
 
 

@@ -167,13 +167,13 @@ class _Pages(Struct):
 
 
 def _has_screen() -> bool:
-    """Return whether a browser would open in a window; in the terminal, it would hide the output."""
+    """Return whether a browser would open in its own window instead of hiding the terminal's output."""
     names = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
     return sys.platform in ("win32", "darwin") or any(map(os.environ.get, names))
 
 
 def _open_browser(address: str, cleanup: ExitStack) -> None:
-    """Open a file that redirects to *address* in a browser, and let *cleanup* remove the file."""
+    """Open a browser at a temporary file that redirects to *address*. *cleanup* removes the file."""
     url = cleanup.enter_context(redirect_file(address))
     Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 

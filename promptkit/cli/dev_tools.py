@@ -80,7 +80,8 @@ def compile_tools(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catal
 
     Args:
         targets:
-            The targets on the command line. Without targets, each command finds the configured ones itself.
+            The targets on the command line. If there are none, each command finds the configured targets
+            itself.
 
         markdown:
             The options ``--markdown=GLOB``.

@@ -168,7 +168,11 @@ def print_annotation(
 
 
 def _relative_path(location: Location) -> str:
-    """Return a location's file relative to the repository or the current folder; if in neither, unchanged."""
+    """
+    Return the path of a location's file, relative to the repository or the current folder.
+
+    If the file is in neither of them, return its path unchanged.
+    """
     for root in filter(None, (os.environ.get("GITHUB_WORKSPACE"), os.curdir)):
         with suppress(OSError, ValueError):  # the file is not in this folder
             return Path(location.file).relative_to(Path(root).absolute()).as_posix()

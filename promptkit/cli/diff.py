@@ -24,7 +24,7 @@ from promptkit.cli.diff_changes import (
     changed_words,
     changes_between,
     effect_of,
-    find_not_compared,
+    find_uncomparable,
     text_changes,
 )
 from promptkit.cli.diff_sides import (
@@ -204,7 +204,7 @@ def _report(
     """Print the changes between two sides, append them to the summary file, and return the exit code."""
     old, new = sides
     changes: Changes
-    skipped = find_not_compared(old[0], new[0])
+    skipped = find_uncomparable(old[0], new[0])
     if options.text:
         changes = text_changes(old, new)
         summary = summarize_cases(changes, since, skipped)

@@ -219,9 +219,9 @@ def _item_changes(owner: str, old: ItemState | None, new: ItemState | None) -> I
             yield Difference("skill-file", owner, message, before and before[1], after and after[1])
 
 
-def find_not_compared(old: Answer, new: Answer) -> list[str]:
+def find_uncomparable(old: Answer, new: Answer) -> list[str]:
     """
-    Return the prompts and resources that both sides have, but that have no text to compare.
+    Return the prompts and resources that both sides have, but whose text cannot be compared.
 
     Args:
         old:

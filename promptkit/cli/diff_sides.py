@@ -1,8 +1,8 @@
 """
 One side of a comparison: a process that loads recipes and prints what clients receive from them.
 
-Each side has its own process, because both sides have modules of the same names. The process runs the code of
-another revision, so its answer is validated. Secrets are not protected from recipes, which run as the same
+Each side has its own process, because both sides have modules with the same names. The process runs the code
+of another revision, so its answer is validated. Secrets are not protected from recipes, which run as the same
 user. When run with ``python -m``, this module reads a request from standard input and prints the answer.
 """
 
@@ -105,7 +105,7 @@ class ArgumentState(Struct):
             The choices and types that it accepts, each as JSON.
 
         texts:
-            Its title, description and default, without missing ones.
+            Its title, description and default, if it has them.
     """
 
     required: bool
@@ -369,7 +369,9 @@ def build_answer(catalog: Catalog, calls: Calls | None = None, *, by_cases: bool
 
 
 def key_of(item: "Item | CompiledSkill") -> str:
-    """Return the kind and name of a prompt, such as ``prompt 'review'``, or the kind and URI of others."""
+    """
+    Return the kind and name of a prompt, such as ``prompt 'review'``, or the kind and URI of another item.
+    """
     if isinstance(item, CompiledPrompt):
         return f"prompt {item.name!r}"
     if not isinstance(item, CompiledResource):

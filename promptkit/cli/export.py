@@ -72,7 +72,7 @@ def run(options: Namespace, output: Output) -> int:
         for reason, names in collected.rejected.items():
             print_error(_describe_error(reason, names))
         selected = {_entry_name(options.form, name) for name in options.names} if options.names else None
-        source = identify_recipes(options.targets, os.curdir if _is_inside(options) else None)
+        source = identify_recipes(options.targets, os.curdir if _is_in_current_folder(options) else None)
         change = plan_folder_change(folder, collected.files, source, RECORD, selected)
         if not options.dry_run:
             change.apply()
@@ -109,7 +109,7 @@ class _CollectedFiles(Struct):
 
     Args:
         files:
-            The files of each entry of the output folder, keyed by the name of the entry.
+            The files for each entry in the output folder, keyed by the entry's name.
 
         lines:
             Lines to print about frozen arguments, and about files whose text can differ from the prompt's.
@@ -189,7 +189,7 @@ def _build_files(
     options: Namespace, folder: Folder, catalog: Catalog, name: str, lines: list[str]
 ) -> Mapping[str, dict[str, HashedBytes]]:
     """
-    Return the files for a prompt or a skill, keyed by the entry of the output folder.
+    Return the files for a prompt or a skill, keyed by the entry's name in the output folder.
 
     Lines to print about frozen values are appended to *lines*.
     """
@@ -252,10 +252,10 @@ def _format_targets(options: Namespace) -> str:
 
     Paths are absolute, unless the command runs in the project.
     """
-    is_inside = _is_inside(options)
-    if is_inside and not options.has_targets:
+    is_in_current_folder = _is_in_current_folder(options)
+    if is_in_current_folder and not options.has_targets:
         return ""
-    targets = options.targets if is_inside else [*map(_make_absolute, options.targets)]
+    targets = options.targets if is_in_current_folder else [*map(_make_absolute, options.targets)]
     return format_render_targets(targets, client_files.require_shell_word)
 
 
@@ -265,7 +265,7 @@ def _make_absolute(target: str) -> str:
     return with_path(target, os.path.abspath(path)) if is_path else target  # noqa: PTH100 (text)
 
 
-def _is_inside(options: Namespace) -> bool:
+def _is_in_current_folder(options: Namespace) -> bool:
     """Return whether the output folder is inside the current folder, like the folders of a project."""
     return is_within(os.path.realpath(options.folder), os.path.realpath("."))
 

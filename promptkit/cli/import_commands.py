@@ -28,7 +28,7 @@ from promptkit.declarations.options import name_slug
 from promptkit.files.folder import Folder
 from promptkit.loader.discovery import MARKDOWN_ENDING
 
-#: The suffix of the files of each format, and the function that parses these files.
+#: The file suffix of each format, and the function that parses its files.
 _PARSERS: Final[dict[str, tuple[str, Callable[[str, str], SlashCommand]]]] = {
     "claude-commands": (".md", read_claude_command),
     "gemini-commands": (".toml", read_gemini_command),
@@ -127,7 +127,7 @@ class _RecipeWriter:
         self.imported = self.lossy = self.rejected = 0
 
     def write(self, source: _Source, parse: Callable[[str, str], SlashCommand]) -> list[str]:
-        """Write the recipe for a file; return the lines that report this, or why the file is not imported."""
+        """Write the recipe for a file. Return lines that report the recipe, or why the file was rejected."""
         path = source.path
         try:
             source.name.encode()

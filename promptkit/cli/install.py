@@ -183,7 +183,9 @@ def _server_factory(options: Namespace, configuration: ConfigurationFile, name: 
 
 def _given_options(options: Namespace, configuration: ConfigurationFile) -> tuple[str, ...] | None:
     """
-    Return the options after ``--``, with paths in the form that a configuration needs; None without ``--``.
+    Return the options after ``--``, with paths in the form that a configuration needs.
+
+    Return None if there is no ``--``.
 
     Raises:
         SystemExit: If an option is unknown, or cannot be used by a server that a client starts.
@@ -325,7 +327,7 @@ def _change_skills(options: Namespace, configurations: list[ConfigurationFile], 
     """
     if options.url is not None or options.name is not None:
         options.error("--skills writes folders: omit --url and --name")
-    configurations = _select_skill_readers(options, configurations)
+    configurations = _select_skill_configurations(options, configurations)
     targets: Sequence[str] = () if options.all else configured_targets(options)
     skills = _load_skills(targets) if options.command == "install" else ()
     if skills is None:
@@ -355,10 +357,14 @@ def _change_skills(options: Namespace, configurations: list[ConfigurationFile], 
     return code
 
 
-def _select_skill_readers(
+def _select_skill_configurations(
     options: Namespace, configurations: Sequence[ConfigurationFile]
 ) -> list[ConfigurationFile]:
-    """Return the configurations of clients that read skills from a folder; exit if a named one does not."""
+    """
+    Return the configurations whose clients read skills from a folder.
+
+    Exit with a usage error if a client that was named on the command line does not read skills from folders.
+    """
     for configuration in configurations if options.clients else ():
         if configuration.skills is None:
             readers = ", ".join(name for name, client in INSTALLABLE.items() if client.skills)

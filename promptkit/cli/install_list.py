@@ -1,4 +1,4 @@
-"""``promptkit install --list``: show clients, their configurations, and the promptkit servers in these."""
+"""``promptkit install --list``: show clients, their configurations, and the promptkit servers in them."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -67,7 +67,7 @@ def parse_served_arguments(settings: ClientConfiguration, entry: Any) -> ServeAr
 
 def print_clients(configurations: Iterable[ConfigurationFile], url: str | None, output: Output) -> None:
     """
-    Print the clients, the paths of their configurations, and the promptkit servers in these.
+    Print the clients, the paths of their configurations, and the promptkit servers in them.
 
     Args:
         configurations:

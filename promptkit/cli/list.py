@@ -168,7 +168,9 @@ def _format_line(text: str) -> str:
 
 
 def _format_default(argument: Argument) -> str:
-    """Return a clause with the default of an argument as users would type it; ``optional`` without one."""
+    """
+    Return a clause with an argument's default, as users would type it; ``optional`` if it has no default.
+    """
     is_none = argument.default is NO_DEFAULT or argument.default is None
     text = "" if is_none else _format_default_value(argument)
     return default_clause(argument.arg.env, filter(None, [text])) or "optional"
@@ -198,7 +200,9 @@ def format_type(annotation: Any) -> str:
 
 
 def _type_name(annotation: Any) -> str:
-    """Return the name of a type without its parameters, but with the members of an enumeration as text."""
+    """
+    Return the name of a type without its parameters. For an enumeration, add the members' text.
+    """
     if annotation in (NoneType, ...):
         return "None" if annotation is NoneType else "..."
     name = getattr(annotation, "__name__", None) or type_name(annotation)

@@ -73,10 +73,10 @@ def load_catalog(
             Folders, files, modules, or module:object.
 
         ignore:
-            The rules whose diagnostics to omit.
+            The rules whose diagnostics are omitted.
 
         lint:
-            Whether to report probable mistakes, for which the case files are imported as well.
+            Whether to report probable mistakes. This imports the case files as well.
 
         cases:
             Whether to import the case files.

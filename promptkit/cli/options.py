@@ -76,7 +76,7 @@ def parse(arguments: Sequence[str]) -> Namespace:
     if name == "render":
         _separate_target(options)
     elif name == "complete":
-        _separate_typed_text(options)
+        _split_completion_input(options)
     elif name == "batch":
         _check_batch(options)
     elif name in _TARGETS_LATER:
@@ -230,8 +230,8 @@ def _separate_target(options: Namespace) -> None:
     options.target_note = f"{options.target!r} was parsed as TARGET; write arguments as KEY=VALUE"
 
 
-def _separate_typed_text(options: Namespace) -> None:
-    """Separate the typed text from the other arguments, which have the form ``KEY=VALUE``."""
+def _split_completion_input(options: Namespace) -> None:
+    """Split the words for `complete` into the text to complete and arguments of the form ``KEY=VALUE``."""
     words = [*(() if options.typed is None else (options.typed,)), *options.arguments]
     typed = [word for word in words if not is_argument(word)]
     if typed[1:]:
@@ -260,7 +260,7 @@ def _use_servers(options: Namespace) -> None:
 
 
 def _resolve_targets(options: Namespace, configuration: Configuration) -> list[str]:
-    """Return the configured targets or, without any, the default folder; with all Markdown patterns."""
+    """Return the configured targets or, if there are none, the default folder; and all Markdown patterns."""
     patterns = (*configuration.markdown, *options.markdown)
     if configuration.targets:
         options.target_note = f"it is configured in {configuration.file}"
@@ -286,7 +286,7 @@ def serve_arguments(configuration: Configuration) -> list[str]:
 
 
 def _arguments_for(action: Action, name: str, value: Any, file: str) -> list[str]:
-    """Return the command-line argument that sets an option, in a list; empty for a flag that is false."""
+    """Return a list with the command-line argument that sets an option; empty for a flag that is false."""
     where, is_flag = f"[tool.promptkit.serve] {name}", action.nargs == 0
     if action.nargs == "?" and value is True:
         return [f"--{name}="]

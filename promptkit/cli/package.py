@@ -65,7 +65,7 @@ _LISTED: Final = ("name", "page-size", "scopes", "skills-as", "tools", "tools-se
 #: A fixed time, 2020-01-01, for reproducible builds.
 _TIMESTAMP: Final = "1577836800"
 
-#: Maximum size of a wheel in bytes, which the limits on its files imply.
+#: Maximum size of a wheel in bytes, which follows from the limits on its files.
 _MAX_WHEEL: Final = 256 << 20
 
 #: The default patterns for license files.
@@ -110,7 +110,11 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _find_folders(targets: Iterable[str]) -> dict[str, str]:
-    """Return the folders to package by prefix; none if a target is not a folder, or two share a prefix."""
+    """
+    Return the folders to package, keyed by prefix.
+
+    The result is empty if a target is not a folder, or if two folders have the same prefix.
+    """
     names = [target for target in targets if not is_markdown_target(target)]
     folders = dict(split_prefix(name) for name in names)
     return folders if len(folders) == len(names) and all(map(os.path.isdir, folders.values())) else {}
@@ -277,7 +281,7 @@ def _packaged_targets(contents: Iterable[Contents]) -> list[tuple[str, str]]:
 
 
 def _build_identity(metadata: Metadata, root: Path) -> ServerInfo:
-    """Return the identity of the project's server, but with the package's name, version and description."""
+    """Return the identity of the project's server, with the package's name, version and description."""
     file = str(root / "pyproject.toml")
     document = read_pyproject(file) or {}
     fields = {key: value for key, value in to_builtins(metadata).items() if key in ("name", "description")}

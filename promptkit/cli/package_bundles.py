@@ -200,7 +200,11 @@ class Bundle(Struct, frozen=True):
         return {key: value for key, value in manifest.items() if value}
 
     def _author(self) -> dict[str, str]:
-        """Return the first author with a name; without one, the server's name, because one is required."""
+        """
+        Return the first author with a name; if there is none, the server's name.
+
+        The format requires an author.
+        """
         named = (author for author in self.metadata.authors if author.get("name"))
         author = next(named, {"name": self.identity.title or self.metadata.name})
         return {key: value for key, value in author.items() if key in ("name", "email")}

@@ -2,7 +2,7 @@
 The parts of a project that ``promptkit package`` reads: metadata, files, and imported packages.
 
 The metadata is taken from ``[project]`` in pyproject.toml and from the command line, which overrides it. The
-builder of the wheel validates the values that are copied unchanged.
+wheel builder validates the values that are copied unchanged.
 
 The files can come from another author's repository, where a link to a hidden file, or to a file outside the
 folder, would publish a private file of the user.
@@ -132,7 +132,7 @@ def distribution_name(requirement: str) -> str:
 
 
 def _read_project(file: Path) -> Metadata:
-    """Return the metadata in ``[project]`` of a pyproject.toml, which can be missing."""
+    """Return the metadata in the ``[project]`` table of a pyproject.toml. The file may be missing."""
     folder = Folder(file.parent)
     try:
         table = parse_toml(folder.read(folder.resolve(file.name), _MAX_PYPROJECT))
@@ -191,7 +191,11 @@ def _normalize_version(text: str) -> str:
 
 
 def _add_promptkit(requirements: Iterable[str]) -> list[str]:
-    """Return the requirements with promptkit; if they do not name it, its current version is the minimum."""
+    """
+    Return the requirements, including promptkit.
+
+    If they do not name promptkit, require at least its current version.
+    """
     requirements, names = list(dict.fromkeys(requirements)), set[str]()
     for text in requirements:
         try:

@@ -9,7 +9,7 @@ from promptkit.cli import main as promptkit
 from promptkit.clients.uvx import is_temporary
 from promptkit.standard_error import say
 
-#: The commands that work on the recipes of the package. Without a command, the package serves its recipes.
+#: The commands that work on the package's recipes. If no command is given, the package serves its recipes.
 _COMMANDS: Final = ("serve", "list", "render", "check", "install")
 
 _HELP: Final = """\

@@ -39,7 +39,7 @@ def report_value_error(convert: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def is_unsigned_number(text: str, max_digits: int) -> bool:
-    """Return whether a string consists of digits, with at least one and at most *max_digits* of them."""
+    """Return whether a string consists of at least one and at most *max_digits* digits."""
     return text.isascii() and text.isdigit() and len(text) <= max_digits
 
 
@@ -416,7 +416,7 @@ def _add_uninstall_options(parser: ArgumentParser) -> None:
     import_module("promptkit.cli.install").add_uninstall_options(parser)
 
 
-#: The usage of the positional arguments, for each command that does not only take targets.
+#: The usage text for the positional arguments of each command whose arguments are not only targets.
 POSITIONAL_USAGE: Final = {
     "render": "[TARGET] NAME [KEY=VALUE ...]",
     "complete": "NAME ARGUMENT [TYPED] [KEY=VALUE ...]",

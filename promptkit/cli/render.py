@@ -224,7 +224,7 @@ class _Request:
 
 
 def _format_text(item: Item, result: _Result) -> str:
-    """Return the transcript of a result; for a file of a skill, only its text, so that users can save it."""
+    """Return a result's transcript; for a file in a skill, only its text, so that users can save it."""
     match item, result:
         case CompiledResource(is_fixed=True), EmbeddedResource(text=str(text)):
             return text

@@ -64,7 +64,7 @@ class Repository:
         self.root = Path(os.path.realpath(top))
 
     def relative_path(self, file: str) -> str:
-        """Return the path of *file* relative to the root of the repository; if it is outside, unchanged."""
+        """Return the path of *file* relative to the root of the repository; unchanged if it is outside."""
         path = Path(file)
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else file
 
@@ -207,7 +207,7 @@ def checkout(
         repository.write_commit(commit, copy_root)
         folder = copy_root / (current.relative_to(root) if current.is_relative_to(root) else "")
         try:
-            # Messages show the root of the repository instead of the root of the copy.
+            # Messages show the repository's root instead of the copy's root.
             yield folder if folder.is_dir() else copy_root, moved, (copy_root, root)
         except (LoadError, RevisionError) as error:
             reason = error.reason if isinstance(error, LoadError) else str(error)

@@ -196,7 +196,7 @@ class StdioSession:
 
 
 def _create_observers(options: Namespace) -> list[Observer]:
-    """Return the requested observers. Raises OSError, or ModuleNotFoundError without OpenTelemetry."""
+    """Return the requested observers. Raises OSError, and ModuleNotFoundError if OpenTelemetry is missing."""
     observers: list[Observer] = []
     if options.audit is not None:
         observers.append(Audit(options.audit))
@@ -392,8 +392,8 @@ def _parse_address(text: str) -> tuple[str, int]:
     """
     Parse ``[HOST:]PORT``.
 
-    Without a port, for an IP address alone or an empty string, use the port in the environment variable PORT,
-    which platforms set. If PORT is not set, use 8000.
+    If there is no port, as in an IP address alone or an empty string, use the port in the environment
+    variable PORT, which platforms set. If PORT is not set, use 8000.
     """
     if not text or _is_ip_address(text):
         port = os.environ.get("PORT", "8000")

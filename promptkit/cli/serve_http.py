@@ -305,7 +305,7 @@ class _Service(Struct):
         """
         Serve as the worker *number*, and return the exit code.
 
-        Without a *lifeline*, this process is the only worker.
+        If *lifeline* is None, this process is the only worker.
         """
         if number > 0:  # only the first worker reports
             self.reloader.is_quiet = True

@@ -65,7 +65,7 @@ def _complete_render_argument(targets: Sequence[str], prefix: str) -> Iterator[s
 
 
 def _complete_names(targets: Sequence[str]) -> Iterator[str]:
-    """Yield what `render` accepts as NAME: prompts, URIs, and URI templates up to their first variable."""
+    """Yield completions for NAME: prompt names, URIs, and URI templates up to their first variable."""
     catalog = _load_catalog(targets)
     yield from catalog
     yield from dict.fromkeys(resource.uri_template.partition("{")[0] for resource in catalog.resources)
@@ -82,7 +82,7 @@ def _complete_arguments(arguments: Arguments, prefix: str, used: set[str]) -> It
 
 
 def _completion_values(arguments: Arguments, name: str) -> Sequence[str]:
-    """Return the printable values of an argument; none if a function computes its completions."""
+    """Return the printable values of an argument; empty if a function computes its completions."""
     completer = arguments.by_name[name].completer if name in arguments.by_name else None
     source = None if completer is None else completer.source
     return list(filter(str.isprintable, source)) if isinstance(source, tuple) else ()

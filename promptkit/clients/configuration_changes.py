@@ -100,7 +100,7 @@ def plan_change(
     table = ServerTable(file.settings, contents.text)
     current = table.entries.get(name)
     if current is not None:
-        _check_ours(file, name, current, url)
+        _require_own_entry(file, name, current, url)
     entry = server(current).entry(file.settings, current) if server else None
     after = contents.text if _contains(current, entry) else table.with_entry(name, entry)
     return EntryChange(file, contents, after, name, entry, file.is_client_found)
@@ -126,7 +126,7 @@ def _span(start: int, length: int) -> str:
     return f"{first}" if length == 1 else f"{first},{length}"
 
 
-def _check_ours(file: ConfigurationFile, name: str, entry: Any, url: str | None) -> None:
+def _require_own_entry(file: ConfigurationFile, name: str, entry: Any, url: str | None) -> None:
     if was_added_by_promptkit(file.settings, entry, url):
         return
     reason = "was not added by promptkit: choose another --name"

@@ -25,7 +25,7 @@ from promptkit.files.folder import Folder, check_plain
 from promptkit.files.reading import HashedBytes, may_exist
 from promptkit.fragments.invisible import escape_invisible
 
-#: The name of the record of skills.
+#: The file name of the record for skills.
 RECORD: Final = ".promptkit-skills.json"
 
 #: The path that represents the content of an entry that is a single file instead of a folder.
@@ -57,7 +57,7 @@ class FolderChange(Struct, frozen=True):
             The folder.
 
         names:
-            The names of the wanted files and folders.
+            The names of the files and folders that should exist after the change.
 
         writes:
             The contents of the files to write, keyed by the path within the folder.
@@ -81,7 +81,8 @@ class FolderChange(Struct, frozen=True):
             The digests in the current record, keyed by path.
 
         shared:
-            The other clients for which an entry is kept, keyed by the name of the entry.
+            The entries that are kept because other clients use them: these clients, keyed by the entry's
+            name.
 
         is_record_changed:
             Whether the new record differs from the current one.
@@ -324,7 +325,7 @@ def _invalid_record_error(file: Path, reason: str) -> FolderChangeError:
 
 
 def _check_record(record: Mapping[str, _WrittenEntry]) -> None:
-    """Raise FolderChangeError unless all entries of a record of written files are valid."""
+    """Raise FolderChangeError unless all entries in a record are valid."""
     for name, written in record.items():
         if "/" in name or is_omitted(name) or not _is_plain(name):
             msg = f"{name[:100]!r} is not a valid name"

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from promptkit.files.edits import FileEditError, check, newline_of
 
-_BLANKS: Final = r"[ \t\r\n]*"
+_WHITESPACE: Final = r"[ \t\r\n]*"
 _STRING: Final = r'"(?:[^"\\]|\\.)*"'
 _COMMENT: Final = r"//[^\r\n]*|/\*.*?\*/"
 
@@ -24,16 +24,16 @@ _COMMENTS: Final = re.compile(rf'{_STRING}|(?P<blanked>{_COMMENT})|["/].*', re.D
 #: In text without comments: strings, and the trailing commas to blank out. A comma right after ``{``, ``[``
 #: or another comma is not a trailing comma but an error, which `json` reports.
 _TRAILING_COMMAS: Final = re.compile(
-    rf'{_STRING}|[{{\[,]{_BLANKS},|(?P<blanked>,)(?={_BLANKS}[}}\]])|".*', re.DOTALL
+    rf'{_STRING}|[{{\[,]{_WHITESPACE},|(?P<blanked>,)(?={_WHITESPACE}[}}\]])|".*', re.DOTALL
 )
 
 #: The whitespace between two tokens, with a comma or a colon.
-_GAP: Final = re.compile(rf"{_BLANKS}[,:]?{_BLANKS}")
-_COMMA: Final = re.compile(rf"{_BLANKS},")
+_GAP: Final = re.compile(rf"{_WHITESPACE}[,:]?{_WHITESPACE}")
+_COMMA: Final = re.compile(rf"{_WHITESPACE},")
 
 #: The comments after a position, with the whitespace before each: on the same line only, or all of them.
 _COMMENTS_OF_LINE: Final = re.compile(rf"(?:[ \t]*(?:{_COMMENT}))*", re.DOTALL)
-_COMMENTS_AFTER: Final = re.compile(rf"(?:{_BLANKS}(?:{_COMMENT}))*", re.DOTALL)
+_COMMENTS_AFTER: Final = re.compile(rf"(?:{_WHITESPACE}(?:{_COMMENT}))*", re.DOTALL)
 
 _decode: Final = json.JSONDecoder().raw_decode
 

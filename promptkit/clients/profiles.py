@@ -135,11 +135,11 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
         quotes_text:
             Whether the text of a message arrives as a JSON string, with quotes and escapes.
 
-        cuts_at_blanks:
+        splits_at_spaces:
             Whether each argument receives one word of the text that the user types.
 
         keeps_rest:
-            If *cuts_at_blanks* is True, whether the last argument receives all remaining words, which are
+            If *splits_at_spaces* is True, whether the last argument receives all remaining words, which are
             otherwise lost.
 
         fills_in_text:
@@ -179,7 +179,7 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
     sends_first_only: bool = False
     drops_roles: bool = False
     quotes_text: bool = False
-    cuts_at_blanks: bool = False
+    splits_at_spaces: bool = False
     keeps_rest: bool = False
     fills_in_text: bool = False
     asks_for_all: bool = False
@@ -207,9 +207,9 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             "sends only the first message of a prompt": self.sends_first_only,
             "sends assistant turns as user turns": self.drops_roles,
             "sends the text as a JSON string, with quotes and escapes": self.quotes_text,
-            "gives each argument one word, and the last one the rest": self.cuts_at_blanks
+            "gives each argument one word, and the last one the rest": self.splits_at_spaces
             and self.keeps_rest,
-            "gives each argument one word, and drops the rest": self.cuts_at_blanks and not self.keeps_rest,
+            "gives each argument one word, and drops the rest": self.splits_at_spaces and not self.keeps_rest,
             "never fills in optional arguments": self.fills_in_text,
             "also asks for arguments with defaults": self.asks_for_all,
             f"does not pass on arguments named {names}": bool(self.reserved_names),

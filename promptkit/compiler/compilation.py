@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.skills import CompiledSkill
-from promptkit.compiler.linking import CompiledFile, are_ignorable, link
+from promptkit.compiler.linking import CompiledFile, all_ignorable, link
 from promptkit.declarations.options import MAX_NAME
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
@@ -156,7 +156,7 @@ def _compile_file(loaded: LoadedFile, lint: LintFile) -> CompiledFile:
     diagnostics += lint(loaded, declarations)
     if loaded.prefix:
         diagnostics = _use_served_names(diagnostics, loaded)
-    return CompiledFile(loaded.file, tuple(declarations), tuple(diagnostics), are_ignorable(diagnostics))
+    return CompiledFile(loaded.file, tuple(declarations), tuple(diagnostics), all_ignorable(diagnostics))
 
 
 def _add_prefix(compiled: Compiled | None, prefix: str) -> tuple[Compiled | None, tuple[Diagnostic, ...]]:

@@ -44,7 +44,8 @@ class CompiledFile(Struct, frozen=True):
             The diagnostics of the file's current version.
 
         is_complete:
-            Whether no error kept a declaration of the file from being served when they were loaded.
+            Whether all declarations of the file could be served when they were loaded, because none had an
+            error.
 
         age:
             How many loads ago the declarations were loaded (0 for the current version). While newer versions
@@ -138,7 +139,7 @@ def link(
             compiled[kind].append(declaration.compiled)
     diagnostics = [diagnostic for file in files for diagnostic in file.diagnostics]
     diagnostics += [diagnostic for _, diagnostic in duplicates]
-    if not any(file.declarations for file in files) and are_ignorable(diagnostics):
+    if not any(file.declarations for file in files) and all_ignorable(diagnostics):
         diagnostics.append(_diagnose_empty_target(root or next((file.file for file in files), None)))
     prompts, resources, skills = compiled.values()
     if elicit is not None:
@@ -159,7 +160,7 @@ def merge(
     """
     Choose the new declarations of each file, or the old ones if the new version is worse.
 
-    The declarations of a file belong together, so a file is replaced as a whole. A new version is worse if it
+    A file's declarations belong together, so a file is replaced as a whole. A new version is worse if it
     has an error and the old version either had none or serves a declaration that is now missing. A new
     declaration of a key that another file has been serving also counts as an error.
 
@@ -212,7 +213,7 @@ def summarize_reload(files: Sequence[CompiledFile]) -> str:
     return f"reloaded; {'; '.join(parts)}"
 
 
-def are_ignorable(diagnostics: Iterable[Diagnostic]) -> bool:
+def all_ignorable(diagnostics: Iterable[Diagnostic]) -> bool:
     """Return whether all declarations can be served despite these diagnostics."""
     return all(diagnostic.is_ignorable for diagnostic in diagnostics)
 

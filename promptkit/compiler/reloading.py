@@ -51,7 +51,7 @@ _CACHES: Final = {
     "promptkit.fragments.text": "clear_cache",
 }
 
-#: The same for registered types, which old versions of recipes may still need.
+#: Caches of registered types, in the same form. Old versions of recipes may still need these types.
 _TYPES: Final = {"promptkit.types.scalar_types": "remove_replaced_types"}
 
 
@@ -115,7 +115,7 @@ class Reloader:
 
     @property
     def has_watched_files(self) -> bool:
-        """Whether there are files to watch, which is so if at least one target is not a module."""
+        """Whether there are files to watch, which is the case if at least one target is not a module."""
         return bool(self._folders)
 
     def load(self) -> Catalog:
@@ -134,7 +134,7 @@ class Reloader:
         self._owners = linked.owners
         self._update_files(before, loaded, self._served)
         self._reported = linked.catalog.diagnostics
-        self.invalid = linked.catalog.invalid_files
+        self.invalid = linked.catalog.invalid_file_count
         return linked.catalog
 
     def start(self, publish: Callable[[Catalog], None], is_idle: Callable[[], bool] = lambda: True) -> None:
@@ -332,7 +332,7 @@ class Reloader:
     def _report_changes(self, catalog: Catalog, message: str) -> None:
         if catalog.diagnostics and catalog.diagnostics != self._reported and not self.is_quiet:
             _call_safely("report", self._report, catalog)
-        self._reported, self.invalid = catalog.diagnostics, catalog.invalid_files
+        self._reported, self.invalid = catalog.diagnostics, catalog.invalid_file_count
         if message and not self.is_quiet:
             say(message)
 

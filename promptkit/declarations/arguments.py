@@ -11,7 +11,7 @@ from promptkit.declarations.signature import Parameter, Signature, read_signatur
 from promptkit.declarations.unusable_types import (
     describe_non_type,
     find_unsupported_constraint,
-    hint_for_unreadable,
+    hint_for_unreadable_type,
     unreadable_part,
 )
 from promptkit.errors.diagnostics import Location, Report
@@ -95,7 +95,7 @@ def _report_type(parameter: Parameter, report: Report) -> None:
     part, path = unreadable_part(annotation, name)
     detail = "" if path == name else f": {path} is of type {type_name(part)}"
     message = f"no client can fill parameter {name!r} of type {type_name(annotation)}{detail}"
-    hint = _IN_ANNOTATED if isinstance(annotation, Arg) else hint_for_unreadable(part)
+    hint = _IN_ANNOTATED if isinstance(annotation, Arg) else hint_for_unreadable_type(part)
     if (unsupported := find_unsupported_constraint(part)) is not None:
         constraint, hint = unsupported
         kind, location = type_name(part.__origin__), "" if path == name else f" at {path}"
@@ -117,7 +117,7 @@ def _check_default(parameter: Parameter, report: Report) -> None:
 
 
 def _make_completer(parameter: Parameter, reader: Reader, report: Report) -> Completer | None:
-    """Return a completer for the author's or the type's values; None for a secret, or without values."""
+    """Return a completer for the author's or the type's values; None for a secret, or if there are none."""
     items = _item_reader(parameter.annotation, reader)
     source = (items or reader).values if parameter.arg.complete is None else parameter.arg.complete
     if parameter.arg.secret:

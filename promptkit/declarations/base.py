@@ -35,7 +35,11 @@ class cached_property(functools.cached_property[T]):  # noqa: N801 (named like t
 
 
 class SavedCases:
-    """The cases of a prompt, resource or skill. All instances are equal, so that comparisons ignore cases."""
+    """
+    The cases of a prompt, resource or skill.
+
+    All instances are equal, so that saved cases do not affect comparisons of the objects that they belong to.
+    """
 
     __slots__ = ("_cases",)  # every served prompt has an instance
 
@@ -177,7 +181,7 @@ class Declared(Decorated, Generic[P, Sent]):
         """
 
     def _save(self, name: str, make_sent: Callable[[], Sent]) -> Case:
-        """Save a case whose location is that of the caller's caller."""
+        """Save a case. Its location is the call to the method that called this one."""
         location, module = locate_caller(1)
         case = Case(name, location, make_sent, module)
         self.saved.add(case)

@@ -20,7 +20,7 @@ from promptkit.declarations.markdown_yaml import MarkdownError
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import MediaError, ResultError
 from promptkit.errors.rules import Rule
-from promptkit.errors.suggestions import is_misspelt
+from promptkit.errors.suggestions import is_misspelling_of
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.files import confine, decoded_text, read_confined, record_read, split_front_matter
 from promptkit.language.media import Audio, Image
@@ -59,7 +59,7 @@ _FILE_PART: Final = re.compile(r"[ \t]*\{\{[ \t]*(image|audio|file):([^{}\n]+)\}
 
 #: A backslash before the mark of a turn or a fence, or backslashes before braces.
 _ESCAPE: Final = re.compile(
-    rf"^(?P<blanks>[ \t]*)\\(?=\\*(?:{_TURN.pattern}$|```|~~~))|(?<!\\)(?P<slashes>\\+)(?P<braces>\{{\{{)",
+    rf"^(?P<indent>[ \t]*)\\(?=\\*(?:{_TURN.pattern}$|```|~~~))|(?<!\\)(?P<slashes>\\+)(?P<braces>\{{\{{)",
     re.MULTILINE,
 )
 
@@ -234,7 +234,7 @@ def _lines(text: str, first_line: int, file: Path) -> list[Line]:
 def _insert_surrogates(escape: re.Match[str]) -> str:
     """Replace the escaping backslashes and the escaped braces of a match with surrogates."""
     if escape["slashes"] is None:
-        return escape["blanks"] + _REMOVED
+        return escape["indent"] + _REMOVED
     count, is_odd = divmod(len(escape["slashes"]), 2)
     return "\\" * count + _REMOVED * (count + is_odd) + (_BRACE * 2 if is_odd else escape["braces"])
 
@@ -253,7 +253,7 @@ def _split(lines: Iterable[Line]) -> list[tuple[Line | None, list[Line]]]:
 
 
 def _fence_after(fence: str, line: str) -> str:
-    """Return the code fence that is open after a line, given the one before it; ``""`` means none."""
+    """Return the code fence that is open after a line, given the fence before it; ``""`` means none."""
     match = _FENCE.fullmatch(line)
     if match is None:
         return fence
@@ -365,7 +365,7 @@ def _parse_text(lines: list[Line], names: dict[str, Location]) -> TextWithPlaceh
         parsed = TextWithPlaceholders.parse(text, used, "")
     except MarkError as error:
         raise BodyError(error.problem, error.hint, lines[error.line - 1].location) from None
-    return parsed.with_literals(_replace_surrogates)
+    return parsed.map_literals(_replace_surrogates)
 
 
 def is_turn_mark(line: Line) -> bool:
@@ -374,14 +374,14 @@ def is_turn_mark(line: Line) -> bool:
 
 
 def near_turn_marks(lines: Iterable[Line]) -> Iterator[tuple[Line, str]]:
-    """Yield each line outside code fences that resembles the mark of a turn, with the part that does."""
+    """Yield each line outside code fences that resembles the mark of a turn, with the resembling part."""
     fence = ""
     for line in lines:
         match = None if fence or is_turn_mark(line) else _NEAR_TURN.fullmatch(line.marked)
         if match is not None and (
             match[2] in _ROLES
             if match["text"].strip()
-            else any(is_misspelt(match[2], role) for role in _ROLES)
+            else any(is_misspelling_of(match[2], role) for role in _ROLES)
         ):
             yield line, match[1]
         fence = _fence_after(fence, line.marked)

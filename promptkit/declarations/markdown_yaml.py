@@ -14,7 +14,11 @@ from typing import Any, ClassVar, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from promptkit.declarations.skill_frontmatter import MAX_FRONT_MATTER, describe_yaml_error, find_special
+from promptkit.declarations.skill_frontmatter import (
+    MAX_FRONT_MATTER,
+    describe_yaml_error,
+    find_disallowed_yaml,
+)
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.rules import Rule
@@ -31,7 +35,7 @@ _BLOCK: Final = re.compile(r"[|>][-+0-9]*")
 #: A value with more brackets than this is read as text, because parsing brackets takes quadratic time.
 _MAX_BRACKETS: Final = 100
 
-#: The value of a field: text, a list of fields, or fields by key.
+#: The value of a field: text, a list of fields, or fields keyed by name.
 Value: TypeAlias = "str | list[Field] | dict[str, Field]"
 
 _KINDS: Final[Mapping[type, str]] = {str: "text", list: "a list", dict: "a mapping"}
@@ -99,7 +103,7 @@ class Field(Struct, frozen=True):
         raise self._error(name, "a list", f"write {name}: [first, second]")
 
     def fields(self, name: str) -> Mapping[str, "Field"]:
-        """Return the value as a mapping; an empty value has no fields."""
+        """Return the value as a mapping, which is empty if the value is empty."""
         if isinstance(self.value, dict):
             return self.value
         if self.value == "":
@@ -129,7 +133,7 @@ class Field(Struct, frozen=True):
 
 def read_fields(text: str, file: str) -> dict[str, Field]:
     """
-    Parse front matter, and return its fields by key.
+    Parse front matter, and return its fields, keyed by name.
 
     Args:
         text:
@@ -150,8 +154,8 @@ def read_fields(text: str, file: str) -> dict[str, Field]:
     reader = YAML(typ="safe", pure=True)
     source = "\n".join(_quote_values(text.split("\n")))
     try:
-        special = next(find_special(reader.parse(StringIO(source))), None)
-        root = None if special else reader.compose(StringIO(source))
+        disallowed = next(find_disallowed_yaml(reader.parse(StringIO(source))), None)
+        root = None if disallowed else reader.compose(StringIO(source))
         fields = {} if root is None else _convert(root, file).value
     except MarkdownError:
         raise
@@ -160,9 +164,9 @@ def read_fields(text: str, file: str) -> dict[str, Field]:
         hint = "write one 'key: value' per line; indent the keys of one mapping by the same number of blanks"
         msg = f"the front matter is not YAML: {reason}"
         raise MarkdownError(msg, hint, Location(file, line)) from None
-    if special is not None:
-        msg = f"the front matter has {special[0]}"
-        raise MarkdownError(msg, "write out its value", Location(file, special[1]))
+    if disallowed is not None:
+        msg = f"the front matter has {disallowed[0]}"
+        raise MarkdownError(msg, "write out its value", Location(file, disallowed[1]))
     if not isinstance(fields, dict):
         msg = "the front matter is not a mapping"
         raise MarkdownError(msg, "write one 'key: value' per line", Location(file, 2))
@@ -171,7 +175,7 @@ def read_fields(text: str, file: str) -> dict[str, Field]:
 
 def _quote_values(lines: list[str]) -> Iterator[str]:
     """Yield the lines with quotes around each plain one-line value, so that YAML reads the value as text."""
-    block: int | None = None  # the indentation of the key of a block scalar
+    block: int | None = None  # the indentation of a block scalar's key
     for line, following in pairwise([*lines, ""]):
         indentation = _indentation(line)
         if block is not None and (not line.strip() or indentation > block):

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from promptkit.errors.suggestions import is_misspelt, nearest
+from promptkit.errors.suggestions import is_misspelling_of, nearest
 
 #: Hints for names from other frameworks and libraries, by kind and by name.
 _HINTS: Final[Mapping[str, Mapping[str, str]]] = msgspec.toml.decode(
@@ -113,7 +113,9 @@ def undefined_name_hint(name: str, known: Iterable[str]) -> str | None:
     if (statement := import_statement_for(name)) is not None:
         return f"import it: {statement}"
     own, exports = [key for key in known if not key.startswith("_")], public_names()
-    suggestion = nearest(name, [key for key in (*vars(builtins), *exports, *own) if is_misspelt(name, key)])
+    suggestion = nearest(
+        name, [key for key in (*vars(builtins), *exports, *own) if is_misspelling_of(name, key)]
+    )
     if suggestion is None:
         return foreign_name_hint("names", name) or did_you_mean(name, own)
     more = (

@@ -346,8 +346,8 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             ``dev`` and ``pytest --promptkit``.
 
     Returns:
-        The function as a `Prompt`, or as an `AnsweredPrompt` if *answer* is given. Without *function*, a
-        decorator that returns this.
+        The function as a `Prompt`, or as an `AnsweredPrompt` if *answer* is given. If *function* is omitted,
+        a decorator that returns this.
 
     Raises:
         TypeError: If the decorated object is not a function, or an option has the wrong type.

@@ -268,7 +268,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
             A description. Defaults to the docstring's summary.
 
         mime_type:
-            The MIME type. Without it, the type of bytes is detected from their content.
+            The MIME type. By default, the type of bytes is detected from their content.
 
         scopes:
             Scopes that a caller needs; all are required. For other callers, the resource does not exist.

@@ -41,7 +41,7 @@ class Parameter(Struct, frozen=True):
             The parameter's default, or `NO_DEFAULT`.
 
         arg:
-            The author's `Arg` from ``Annotated``, with the docstring's description if it has none itself.
+            The author's `Arg` from ``Annotated``. If it has no description, the docstring's is added.
     """
 
     name: str
@@ -117,7 +117,7 @@ def read_signature(
             context = context or parameter.name
         elif _is_servable(parameter, report) and not isinstance(hint, str | typing.ForwardRef):
             # An annotation that is still text could not be resolved, which is already reported.
-            _check_notes(parameter.name, hint, report)
+            _report_misused_arg(parameter.name, hint, report)
             if arg.description is None and parameter.name in descriptions:
                 arg = attrs.evolve(arg, description=descriptions[parameter.name])
             parameters.append(Parameter(parameter.name, annotation, parameter.default, arg))
@@ -205,9 +205,7 @@ def read_type_hints(function: Callable[..., Any], names: Mapping[str, Any], repo
 
 
 def _split_annotated(annotation: Any) -> tuple[Any, Arg]:
-    """
-    Return the type and the `Arg` of an annotation; ``Annotated`` can be around or inside an optional type.
-    """
+    """Return an annotation's type and its `Arg`. ``Annotated`` can be around or inside an optional type."""
     if typing.get_origin(annotation) is typing.Annotated:
         bare, constraints, arg = annotation.__origin__, [], _EMPTY_ARG
         for item in annotation.__metadata__:
@@ -226,7 +224,7 @@ def _split_annotated(annotation: Any) -> tuple[Any, Arg]:
     return annotation, _EMPTY_ARG
 
 
-def _check_notes(name: str, annotation: Any, report: Report) -> None:
+def _report_misused_arg(name: str, annotation: Any, report: Report) -> None:
     """Report an `Arg` that is not called, and a second `Arg` for one parameter."""
     notes = metadata_of(annotation)
     if any(note is Arg for note in notes):
@@ -245,7 +243,7 @@ def _is_context(annotation: Any) -> bool:
 
 
 def local_names(function: Callable[..., Any], names: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a copy of *names*, the names around *function*, if it is nested; otherwise, an empty mapping."""
+    """Return a copy of *names*, the names around *function*, if *function* is nested; otherwise ``{}``."""
     return dict(names) if "<locals>" in function.__qualname__ else {}
 
 
@@ -314,12 +312,12 @@ def require_plain_function(function: Callable[..., Any], decorator: str, result:
 # The patterns are compiled on first use, because compiling them takes as long as importing a module.
 
 #: Whitespace within one line. With ``\s*``, a run of blank lines would take quadratic time.
-_BLANKS: Final = r"[^\S\n]*"
+_WHITESPACE: Final = r"[^\S\n]*"
 
 #: Start of a docstring's section on parameters. If there is none, the slow parser is not imported.
 _PARAMETERS: Final = (
-    rf"^{_BLANKS}(?:[:@](?:param|arg|argument|parameter|key)\b"
-    rf"|(?:Args|Arguments|Params|Parameters|Keyword Args){_BLANKS}(?::{_BLANKS})?$)"
+    rf"^{_WHITESPACE}(?:[:@](?:param|arg|argument|parameter|key)\b"
+    rf"|(?:Args|Arguments|Params|Parameters|Keyword Args){_WHITESPACE}(?::{_WHITESPACE})?$)"
 )
 
 #: Titles of the sections that end a docstring's prose, in Google and NumPy style.
@@ -331,8 +329,8 @@ _TITLES: Final = (
 _FIELDS: Final = "param|arg|argument|parameter|key|type|returns?|rtype|raises?|except|yields?"
 
 _SECTION: Final = (
-    rf"^{_BLANKS}(?:[:@](?:{_FIELDS})\b"
-    rf"|(?:{_TITLES}){_BLANKS}:{_BLANKS}$|(?:{_TITLES})\n{_BLANKS}-{{3,}}{_BLANKS}$)"
+    rf"^{_WHITESPACE}(?:[:@](?:{_FIELDS})\b"
+    rf"|(?:{_TITLES}){_WHITESPACE}:{_WHITESPACE}$|(?:{_TITLES})\n{_WHITESPACE}-{{3,}}{_WHITESPACE}$)"
 )
 
 

@@ -42,8 +42,8 @@ def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
             The absolute path of the skill's folder.
 
     Returns:
-        The absolute path of each file, keyed by its path in the skill (with ``/``) and sorted by that; and
-        the paths of all folders.
+        The absolute path of each file, keyed and sorted by its path in the skill (with ``/``); and the paths
+        of all folders.
 
     Raises:
         SkillError: If an entry is neither a file nor a folder, links to something outside the folder or to a

@@ -23,7 +23,7 @@ MAX_FRONT_MATTER: Final = 64 * 1024
 _FRONTMATTER: Final = re.compile(r"---[ \t]*\r?\n((?:[^\n]*\n)*?)---[ \t]*(?:\r?\n|\Z)")
 
 #: Possible start of an anchor, alias, tag, collection or merge, even within text.
-_SPECIAL: Final = re.compile(r"[&*!\[{]|<<")
+_MAYBE_DISALLOWED: Final = re.compile(r"[&*!\[{]|<<")
 
 #: Maximum depth of nested collections.
 _MAX_DEPTH: Final = 20
@@ -82,7 +82,7 @@ def format_skill(frontmatter: Mapping[str, Any], body: str) -> bytes:
 
     Args:
         frontmatter:
-            A string, or a mapping of strings, for each key.
+            The fields. Each value is a string or a mapping of strings.
 
         body:
             The Markdown.
@@ -180,8 +180,8 @@ def _parse_fields(text: str) -> dict[str, Any]:
     reader = YAML(typ="safe", pure=True)
     reader.Constructor = _make_constructor_class()
     try:
-        if _SPECIAL.search(text):
-            _check_special(reader.parse(StringIO(text)))
+        if _MAYBE_DISALLOWED.search(text):
+            _reject_disallowed_yaml(reader.parse(StringIO(text)))
         fields = reader.load(text)
         encoded = msgspec.json.encode(fields)
     except FrontmatterError:
@@ -220,15 +220,17 @@ def _make_constructor_class() -> Any:
     return Constructor
 
 
-def _check_special(events: Iterable[Any]) -> None:
-    for problem, line in find_special(events):
+def _reject_disallowed_yaml(events: Iterable[Any]) -> None:
+    for problem, line in find_disallowed_yaml(events):
         msg = f"the frontmatter of SKILL.md has {problem}, which hosts may read differently"
         raise FrontmatterError(msg, "write out its value", line)
 
 
-def find_special(events: Iterable[Any]) -> Iterator[tuple[str, int]]:
+def find_disallowed_yaml(events: Iterable[Any]) -> Iterator[tuple[str, int]]:
     """
-    Yield a description of each anchor, alias, tag, merge and overly deep nesting, with its line in the file.
+    Yield a description of each disallowed YAML feature, with its line in the file.
+
+    These features are anchors, aliases, tags, merges and overly deep nesting.
 
     Args:
         events:
@@ -238,13 +240,13 @@ def find_special(events: Iterable[Any]) -> Iterator[tuple[str, int]]:
     for event in events:
         name = type(event).__name__
         depth += name.endswith("StartEvent") - name.endswith("EndEvent")
-        special = {
+        features = {
             "an anchor": getattr(event, "anchor", None),
             "a tag": getattr(event, "tag", None),
             "a merge": "<<" if getattr(event, "value", None) == "<<" else None,
             "deep nesting": depth if depth > _MAX_DEPTH else None,
         }
-        for kind, value in special.items():
+        for kind, value in features.items():
             if value is not None:
                 yield f"{kind}, {str(value)!r}", event.start_mark.line + 2
 

@@ -287,7 +287,7 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
             Requirements for the environment, in at most 500 characters.
 
         metadata:
-            Additional strings, each under a key.
+            Additional strings, keyed by name.
 
         allowed_tools:
             Tools that agents can use for the skill without asking: ``["Read", "Bash(git:*)"]``.

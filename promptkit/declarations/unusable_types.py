@@ -56,7 +56,7 @@ def unreadable_part(annotation: Any, path: str) -> tuple[Any, str]:
     )
 
 
-def hint_for_unreadable(annotation: Any) -> str:
+def hint_for_unreadable_type(annotation: Any) -> str:
     """Return a hint for a type that has no reader."""
     if unwrap_type(annotation, core=True) in (Any, object):
         return _FOR_TEXT
@@ -128,7 +128,7 @@ def _parts(annotation: Any, path: str) -> Iterator[tuple[Any, str]]:
 
 
 def _members(kind: Any) -> Iterable[tuple[str, Any]]:
-    """Return the names and types of the members of a record or a named tuple; empty for any other type."""
+    """Return the member names and types of a record or a named tuple; empty for any other type."""
     with suppress(Exception):  # evaluating an annotation can run any code
         if is_record(kind) or is_named_tuple(kind):
             return [(member.name, member.type) for member in members_of_record(kind)]

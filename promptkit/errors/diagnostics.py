@@ -206,7 +206,7 @@ class Report(Struct, frozen=True):
         self.diagnostics.append(self.owner.diagnostic(rule, message, hint, location))
 
     def without_duplicates(self) -> list[Diagnostic]:
-        """Return the diagnostics, but only the first of those with the same message and location."""
+        """Return the diagnostics without those that repeat an earlier message at the same location."""
         first: dict[tuple[str, Location], Diagnostic] = {}
         for diagnostic in self.diagnostics:
             first.setdefault((diagnostic.message, diagnostic.location), diagnostic)

@@ -54,7 +54,7 @@ def similar_names(name: str, names: Iterable[str]) -> list[str]:
     return misspelt or _longer_names(name, folded.values())
 
 
-def is_misspelt(name: str, other: str) -> bool:
+def is_misspelling_of(name: str, other: str) -> bool:
     """
     Return whether *name* is probably a misspelling of *other*: reordered letters, or about one wrong letter.
     """

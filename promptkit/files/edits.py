@@ -130,7 +130,7 @@ def replace_file(contents: FileContents, data: bytes) -> Path | None:
             The new content.
 
     Returns:
-        The path of a backup of the old content; None if the file did not exist.
+        The path to which the old content was backed up; None if the file did not exist.
 
     Raises:
         FileEditError: If the file cannot be written, or has changed since it was read.

@@ -13,7 +13,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.files.reading import MAX_SOURCE_BYTES, read_regular_file
 from promptkit.files.toml import parse_toml
 
-#: The name of the file of saved cases, which is in the current folder.
+#: The name of the file with saved cases, which is in the current folder.
 CASES_FILE: Final = "cases.toml"
 
 

@@ -51,7 +51,7 @@ from promptkit.types.scalar_types import SCALARS
 #: request.
 _TIMEOUT_S: Final = 35.0
 
-#: The maximum total size of the files of all skills, in bytes.
+#: The maximum total size of all skill files, in bytes.
 _MAX_SKILL_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -80,7 +80,7 @@ class OpenServer(Struct):
 
 
 class _NoConnection:
-    """The substitute for a connection if the lists come from a file. Every request fails."""
+    """A stand-in for a connection, used when the lists come from a file. Every request fails."""
 
     def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:  # noqa: ARG002
         msg = f"{method} requires a running server, but the lists come from a file"
@@ -150,8 +150,8 @@ def catalog_of(
             The lists.
 
         connection:
-            The connection to the server; None if the lists come from a file. Without a connection, the
-            catalog contains no skills, because their files cannot be read.
+            The connection to the server; None if the lists come from a file. In that case, the catalog
+            contains no skills, because their files cannot be read.
 
         cases:
             The saved cases, keyed by prompt name.
@@ -220,7 +220,9 @@ def _render(connection: Requester, name: str, /, **arguments: str) -> Workflow:
 
 
 def read_resource(connection: Requester, uri: str) -> str | bytes:
-    """Request a resource, and return the text of all its parts; without text, return the first blob."""
+    """
+    Request a resource, and return the text of all its parts. If it has no text, return the first blob.
+    """
     from pybase64 import b64decode  # only needed when a file is read
 
     contents = _call(connection, "resources/read", {"uri": uri}).get("contents") or [{}]

@@ -196,7 +196,7 @@ class Listing(Struct):
 
     @property
     def skill_files(self) -> frozenset[str]:
-        """The URIs of the files of all skills. The server can list these files as resources, too."""
+        """The URIs of all skill files. The server can list these files as resources, too."""
         lists = [skill.resources for skill in self.skills if isinstance(skill.resources, list)]
         files = {file.uri for resources in lists for file in resources}
         return frozenset(files | {skill.uri for skill in self.skills})

@@ -1,4 +1,4 @@
-"""Compact descriptions of the format of answers."""
+"""Compact descriptions of answer formats."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

@@ -63,7 +63,7 @@ def bullets(items: Iterable[Item]) -> Text:
             inserted without indentation if it is the first item. None, False and blank items are omitted.
 
     Returns:
-        The list. Without items, it is an empty `Text`, which other fragments omit.
+        The list. If there are no items, it is an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If *items* is a single string, a mapping, or a set, which has no order, or if an item has
@@ -83,7 +83,7 @@ def numbered(items: Iterable[Item]) -> Text:
             The same values that `bullets` accepts.
 
     Returns:
-        The list. Without items, it is an empty `Text`, which other fragments omit.
+        The list. If there are no items, it is an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If *items* or an item has a type that `bullets` does not accept.
@@ -165,7 +165,7 @@ def table(
             missing column is an error.
 
     Returns:
-        The table. Without columns, it is an empty `Text`, which other fragments omit.
+        The table. If there are no columns, it is an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If *rows*, a row or *header* is not a sequence, or a cell has a different type.

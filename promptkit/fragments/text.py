@@ -212,7 +212,7 @@ def lines(*parts: Part | Iterable[Part]) -> Text:
             blank parts are omitted.
 
     Returns:
-        The lines. Without parts, the result is an empty `Text`, which other fragments omit.
+        The lines. If there are no parts, the result is an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If a part is not text (the message names the part), or if the iterable is a set.
@@ -237,7 +237,7 @@ def blocks(*parts: Part | Iterable[Part]) -> Text:
             blank parts are omitted.
 
     Returns:
-        The blocks. Without parts, the result is an empty `Text`, which other fragments omit.
+        The blocks. If there are no parts, the result is an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If a part is not text (the message names the part), or if the iterable is a set.
@@ -276,7 +276,7 @@ def inline(
             The text before the last item; *separator* by default.
 
     Returns:
-        The line. Without items, it is an empty `Text`, which other fragments omit.
+        The line. If there are no items, it is an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If an item has a different type (the message names the item), or if the iterable is a set.
@@ -332,7 +332,9 @@ def truncate(text: str | Text, limit: int, keep: Literal["head", "tail", "both"]
 
 def shorten(text: str, limit: int, keep: Keep) -> tuple[str, str]:
     """
-    Shorten text that has more than *limit* characters. Return the result with and without the notice.
+    Shorten text that has more than *limit* characters.
+
+    Return the shortened text twice: with a notice about the cut, and without the notice.
     """
     head_limit = {"head": limit, "tail": 0, "both": limit - limit // 2}[keep]
     head = _beginning(text, head_limit)
@@ -354,7 +356,7 @@ def tag(
     """
     Put text between ``<name>`` and ``</name>``, which are on separate lines.
 
-    Without parts, the result is ``<name/>``. ``tag("id", 7, inline=True)`` is ``<id>7</id>``.
+    If there are no parts, the result is ``<name/>``. ``tag("id", 7, inline=True)`` is ``<id>7</id>``.
 
     Args:
         name:

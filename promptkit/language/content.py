@@ -22,7 +22,7 @@ from promptkit.language.validation import (
 
 class ReprRecord:
     """
-    A record of the reprs of content that are created while a prompt renders, as in ``f"{[Image(...)]}"``.
+    A record of the content reprs that are created while a prompt renders, as in ``f"{[Image(...)]}"``.
 
     Formatting content directly is an error. A container, however, formats its items with `repr`, which must
     not fail, because debuggers, logs and assertions need it. Therefore, reprs are recorded, and a prompt

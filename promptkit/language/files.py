@@ -98,13 +98,13 @@ def source_folder(depth: int) -> Path:
     """
     Return the folder of the code that runs *depth* frames above the caller.
 
-    For code without a file (a console, ``exec``), this is the current folder.
+    For code that is not in a file (a console, ``exec``), this is the current folder.
     """
     return folder_of(source_file(depth + 1))
 
 
 def source_file(depth: int) -> str | None:
-    """Return the file of the code that runs *depth* frames above the caller; None for code without a file."""
+    """Return the file of the code that runs *depth* frames above the caller; None if it is not in a file."""
     file: str | None = sys._getframe(depth + 1).f_globals.get("__file__")  # noqa: SLF001 (`inspect` is slower)
     return file
 
@@ -297,7 +297,7 @@ def parsed_file(recipe: str | None, path: str, names: tuple[str, ...]) -> TextWi
 
     Args:
         recipe:
-            The file of the calling code; None for code without a file.
+            The file of the calling code; None if the code is not in a file.
 
         path:
             The path of the text file, relative to the folder of the recipe.

@@ -141,7 +141,7 @@ def _convert_part(part: object, label: str) -> ConvertedPart:
 
 def _pop_field(members: Members, *names: str) -> Any:
     """
-    Remove the fields called *names*, which are alternative names, and return the value of the first of them.
+    Remove the fields called *names*, which are alternatives, and return the first one's value.
 
     Raises ValueError if none of them exists.
     """

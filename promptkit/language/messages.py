@@ -68,8 +68,9 @@ class Message:
     """
     A content block with a role.
 
-    ``+`` joins a message and another message, a workflow, content or a string into a `Workflow`. A message is
-    equal to a workflow that contains only that message, so ``workflow[1] == assistant("...")`` can be true.
+    ``+`` joins a message with another message, a workflow, content or a string, into a `Workflow`. A message
+    is equal to a workflow that contains only that message, so ``workflow[1] == assistant("...")`` can be
+    true.
 
     Args:
         role:
@@ -150,10 +151,10 @@ class Workflow(Sequence[Message]):
     A sequence of messages: the result of rendering a prompt.
 
     Workflows are compared by value, can be iterated over, and can be sliced like a tuple. ``str()`` returns a
-    transcript. ``in`` searches for a string within the texts, for a content block, for a message, or for
-    another workflow's messages in a row. ``+`` joins a workflow and another workflow, a message, content or a
-    string: strings and content become user turns, None is ignored, and system parts are joined with a blank
-    line between them.
+    transcript. ``in`` searches for a string within the texts, for a content block, for a message, or for the
+    messages of another workflow, as one consecutive run. ``+`` joins a workflow with another workflow, a
+    message, content or a string: strings and content become user turns, None is ignored, and system parts are
+    joined with a blank line between them.
 
     Args:
         messages:
@@ -166,7 +167,7 @@ class Workflow(Sequence[Message]):
     Attributes:
         answer:
             The type of the answer, as declared with the prompt's ``answer=``; None if not declared. It is
-            ignored in comparisons, and is None in sums and slices.
+            ignored in comparisons, and is None in the results of ``+`` and in slices.
 
         cache_points:
             The position of each `cache_point`: the index of a message and an offset into its text. Offset 0

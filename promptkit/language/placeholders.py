@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, structs
 
-from promptkit.errors.suggestions import is_misspelt
+from promptkit.errors.suggestions import is_misspelling_of
 
 #: A placeholder (``{{name}}`` or ``{{name?}}``) or a mark (``{{#name}}``, ``{{^name}}`` or ``{{/name}}``).
 #: Possessive quantifiers keep the time linear.
@@ -195,7 +195,7 @@ class TextWithPlaceholders(Struct, frozen=True):
             raise MarkError(label, f"{mark} is not closed", hint, mark.line)
         return cls([*pieces, text[end:]] if end < len(text) else pieces)
 
-    def with_literals(self, convert: Callable[[str], str]) -> "TextWithPlaceholders":
+    def map_literals(self, convert: Callable[[str], str]) -> "TextWithPlaceholders":
         """Return a copy in which *convert* has been applied to all literal parts."""
         return TextWithPlaceholders(
             [
@@ -345,7 +345,7 @@ def _match_mark(mark: _Mark, open_marks: list[_Mark], end: int, label: str) -> N
         opening.end = end
     else:
         closing = f"{{{{/{opening.name}}}}}"
-        hint = f"write {closing}" if is_misspelt(mark.name, opening.name) else f"close {opening} first"
+        hint = f"write {closing}" if is_misspelling_of(mark.name, opening.name) else f"close {opening} first"
         raise MarkError(label, f"{mark} is above {closing}", hint, mark.line)
 
 

@@ -1,4 +1,4 @@
-"""Conversion of the results of prompts, whether returned or yielded, to workflows."""
+"""Conversion of prompts' results, whether returned or yielded, to workflows."""
 
 from collections.abc import Iterator, Sequence
 from io import IOBase

@@ -26,7 +26,7 @@ class Text(Content):
     """
     Text content. It also accepts the keyword arguments of `Content`.
 
-    ``+`` joins a `Text` and a string or another `Text` into one block, with a blank line between them. It
+    ``+`` joins a `Text` with a string or another `Text` into one block, with a blank line between them. It
     raises ValueError if the annotations differ. In an f-string, a `Text` is inserted as plain text.
 
     Args:

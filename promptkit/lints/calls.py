@@ -36,7 +36,7 @@ def lint_typing_text(tree: ast.Module, report: Report) -> None:
 
 
 def _is_used(name: str, tree: ast.Module) -> bool:
-    """Return whether a name is called or its attributes are used, not only in annotations."""
+    """Return whether a name is called or its attributes are used. Annotations do not count."""
     calls = (node.func for node in nodes_of(tree, ast.Call))
     owners = (node.value for node in nodes_of(tree, ast.Attribute))
     return any(isinstance(node, ast.Name) and node.id == name for node in (*calls, *owners))
@@ -152,7 +152,7 @@ _PATH_CHECKS: Final = ("is_relative_to", "relative_to", "commonpath")
 
 def lint_caller_path(node: ast.AST, scope: Scope, report: Report) -> None:
     """Report a file or folder whose path depends on what callers pass to a prompt or resource."""
-    path, function = _find_opened_path(node, scope), scope.syntax
+    path, function = _find_opened_path(node, scope), scope.node
     if path is None or not isinstance(function, Function):
         return
     if not isinstance(scope.module.get(function.name), Prompt | Resource):
@@ -188,7 +188,7 @@ def _parameters_in_path(path: ast.expr, scope: Scope) -> list[str]:
 
 def _assigned_expressions(name: ast.Name, scope: Scope) -> list[ast.expr]:
     """Return the expressions that are assigned to a name, and the iterables of loops that assign to it."""
-    loops: list[ast.For | ast.comprehension] = own_nodes(scope.syntax, ast.For, ast.comprehension)
+    loops: list[ast.For | ast.comprehension] = own_nodes(scope.node, ast.For, ast.comprehension)
     items = [loop.iter for loop in loops if isinstance(loop.target, ast.Name) and loop.target.id == name.id]
     return [*scope.values_before(name), *items]
 

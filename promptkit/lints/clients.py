@@ -1,4 +1,4 @@
-"""Lints for a client, for prompts, content and arguments that the client does not show, send or fill in."""
+"""Lints that report which prompts, content and arguments a client does not show, send or fill in."""
 
 import re
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ _ONE_WORD_DESCRIPTION: Final = r"\bYYYY-MM|\bISO[ -]8601\b|\b(?:number of|nombre
 
 def lint_client(name: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
     """
-    Return the diagnostics of a catalog for a client, found in signatures and sources.
+    Return the diagnostics for the prompts of a catalog in a client, based on signatures and source code.
 
     Args:
         name:
@@ -63,7 +63,7 @@ def lint_client(name: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
 
 def lint_workflow(name: str, prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
     """
-    Return the diagnostics of a rendering for a client.
+    Return the diagnostics for a rendering in a client.
 
     Args:
         name:
@@ -103,7 +103,7 @@ def _lint_arguments(client: ClientProfile, prompt: CompiledPrompt, report: Repor
         limit = f"{client.max_arguments} argument{'' if client.max_arguments == 1 else 's'}"
         hint = f"write a prompt with at most {limit} that calls it with values for the rest"
         report.add(Rule.HIDDEN_PROMPT, message, hint, "def")
-    if client.cuts_at_blanks and not shows_form(client, prompt):
+    if client.splits_at_spaces and not shows_form(client, prompt):
         _lint_words(client, typed_arguments(client, arguments), report)
     for name, sent in find_invalid_positions(client, arguments).items():
         message = f"{client.title} sends {sent!r} for {name!r}, which is invalid"
@@ -114,16 +114,16 @@ def _lint_arguments(client: ClientProfile, prompt: CompiledPrompt, report: Repor
 
 
 def _lint_words(client: ClientProfile, arguments: tuple[Argument, ...], report: Report) -> None:
-    """Report the first argument that can have several words although a client splits arguments at spaces."""
+    """Report the first argument that can contain several words although the client splits it at spaces."""
     if not client.keeps_rest:
-        split_argument = next(filter(_may_have_blanks, arguments), None)
+        split_argument = next(filter(_may_contain_spaces, arguments), None)
         if split_argument is not None:
             message = f"{client.title} gives {split_argument.name!r} only one word of what users type"
             hint = "let users fill in a form, by omitting elicit=False, or accept only single words"
             report.add(Rule.SPLIT_TEXT, message, hint, split_argument.name)
         return
     for argument, following in pairwise(arguments):
-        if _may_have_blanks(argument):
+        if _may_contain_spaces(argument):
             name = argument.name
             message = (
                 f"{client.title} splits arguments at spaces, so the second word of {name!r} becomes "
@@ -150,12 +150,16 @@ def shows_form(client: ClientProfile, prompt: CompiledPrompt) -> bool:
 
 
 def typed_arguments(client: ClientProfile, arguments: Iterable[Argument]) -> tuple[Argument, ...]:
-    """Return the arguments that receive the words which users of a client type after the prompt's name."""
+    """Return the arguments that receive the words that users of a client type after the prompt's name."""
     return tuple(argument for argument in arguments if argument.required or not client.fills_in_text)
 
 
 def find_invalid_positions(client: ClientProfile, arguments: Iterable[Argument]) -> dict[str, str]:
-    """Return the positions, such as ``$2``, that are invalid values of their arguments, by argument name."""
+    """
+    Return the positions, such as ``$2``, that are not valid values for their arguments.
+
+    The result is keyed by argument name.
+    """
     return {
         argument.name: f"${position}"
         for position, argument in enumerate(arguments, 1)
@@ -163,11 +167,11 @@ def find_invalid_positions(client: ClientProfile, arguments: Iterable[Argument])
     }
 
 
-def _may_have_blanks(argument: Argument) -> bool:
+def _may_contain_spaces(argument: Argument) -> bool:
     """Return whether the value of an argument can contain several words."""
     complete = argument.arg.complete
     if isinstance(complete, list | tuple):
-        return not _are_single_words(complete)
+        return not _all_single_words(complete)
     is_completed = complete is not None  # by a function, which usually returns file names
     is_word = re.fullmatch(_ONE_WORD_NAME, argument.name) or re.search(
         _ONE_WORD_DESCRIPTION, argument.description or "", re.IGNORECASE
@@ -182,11 +186,11 @@ def _is_single_word_type(annotation: Any) -> bool:
         return all(map(_is_single_word_type, members))
     if is_literal(annotation) or is_enum(annotation):
         reader = reader_for(annotation)
-        return reader is not None and _are_single_words(reader.values)
+        return reader is not None and _all_single_words(reader.values)
     return annotation in _ONE_WORD_TYPES
 
 
-def _are_single_words(texts: Iterable[object]) -> bool:
+def _all_single_words(texts: Iterable[object]) -> bool:
     return all(len(str(text).split()) < 2 for text in texts)
 
 

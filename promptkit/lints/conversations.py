@@ -62,7 +62,7 @@ class SentMessage(Struct, frozen=True):
 
     @property
     def name(self) -> str | None:
-        """The display name of content that is not text, such as *an image*."""
+        """The display name of content that is not text, such as "an image"."""
         return _DISPLAY_NAMES.get(self.kind)
 
 
@@ -100,12 +100,12 @@ class SentMessages(Struct, frozen=True):
 
 
 def _conversations_in(scope: Scope) -> list[Conversation]:
-    if own_nodes(scope.syntax, ast.Yield, ast.YieldFrom):
-        body: list[ast.stmt] = getattr(scope.syntax, "body", [])
+    if own_nodes(scope.node, ast.Yield, ast.YieldFrom):
+        body: list[ast.stmt] = getattr(scope.node, "body", [])
         paths = (path for path in execution_paths(body) if not (path and isinstance(path[-1], ast.Raise)))
         results = [[value for step in path if (value := _sent_value(step))] for path in paths]
     else:
-        results = [[node.value] for node in own_nodes(scope.syntax, ast.Return) if node.value is not None]
+        results = [[node.value] for node in own_nodes(scope.node, ast.Return) if node.value is not None]
     return [conversation for values in results for conversation in _combinations(values, scope)]
 
 
@@ -118,7 +118,7 @@ def _sent_value(step: ast.stmt) -> ast.expr | None:
 
 
 def _content_in(scope: Scope) -> Iterator[SentMessage]:
-    for node in own_nodes(scope.syntax, ast.Call, ast.Attribute):
+    for node in own_nodes(scope.node, ast.Call, ast.Attribute):
         match node:
             case ast.Call(ast.Name() as callee) | (ast.Attribute() as callee):
                 kind = content_kind(callee, scope)
@@ -127,7 +127,7 @@ def _content_in(scope: Scope) -> Iterator[SentMessage]:
 
 
 def get_role(function: Any) -> str | None:
-    """Return the role of `user`, `assistant` or `system`; None for any other function."""
+    """Return the role of the turns that `user`, `assistant` or `system` creates; None for other functions."""
     return next((role for turn, role in _ROLES.items() if turn is function), None)
 
 

@@ -88,7 +88,7 @@ def _find_helpers(file: Path, tree: ast.Module) -> Iterator[Path]:
 
 
 def _lint_source(file: Path, tree: ast.Module, module: ModuleType) -> list[Diagnostic]:
-    """Run all lints in one pass over the executed nodes of a file. Pass each lint the scope of the node."""
+    """Run all lints in one pass over a file's executed nodes. Each lint receives a node and its scope."""
     names, file_report = vars(module), Report(file.name, Location(str(file)))
     known, reports = _known_names(tree, names), [file_report]
     lint_typing_text(tree, file_report)

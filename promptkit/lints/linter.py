@@ -163,7 +163,7 @@ def lint_file(loaded: LoadedFile, declarations: Iterable[Declaration]) -> Iterat
 
 
 def lint_catalog(catalog: Catalog) -> Catalog:
-    """Return *catalog* with the diagnostics that depend on all of its files, and without suppressed ones."""
+    """Return *catalog* with the diagnostics that depend on several files, and without suppressed ones."""
     catalog = with_lints(catalog)
     return catalog.with_diagnostics(without_suppressed(catalog.diagnostics))
 

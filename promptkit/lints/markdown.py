@@ -21,7 +21,7 @@ _FOREIGN_SYNTAX: Final = re.compile(
     r"|(?<!\S)@[\w./-]+/[\w.-]*\.\w{1,10}\b"
 )
 
-#: A placeholder with blanks or hyphens in its name.
+#: A placeholder whose name contains spaces or hyphens.
 _BAD_NAME: Final = re.compile(r"\{\{[ \t]*+(\w++(?:[ -]++\w++)+)\??[ \t]*+\}\}")
 
 

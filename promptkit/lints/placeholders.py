@@ -33,7 +33,7 @@ from promptkit.loader.targets import display_path
 _PRESERVING_FUNCTIONS: Final = (textwrap.dedent, inspect.cleandoc)
 _STRIPPING_METHODS: Final = ("strip", "lstrip", "rstrip")
 
-#: The maximum number of possible strings of one call. Alternatives multiply.
+#: The maximum number of possible strings for one call. The numbers of alternatives multiply.
 _MAX_TEXTS: Final = 64
 
 
@@ -261,9 +261,9 @@ def _values_of_type(annotation: ast.expr | None, scope: Scope) -> _RejectedValue
 def _is_tested(name: str, scope: Scope) -> bool:
     """Return whether a function tests a parameter anywhere, and so may have excluded None."""
     tested: list[ast.If | ast.IfExp | ast.While | ast.Assert] = own_nodes(
-        scope.syntax, ast.If, ast.IfExp, ast.While, ast.Assert
+        scope.node, ast.If, ast.IfExp, ast.While, ast.Assert
     )
     tests = [node.test for node in tested]
-    tests += [node.subject for node in own_nodes(scope.syntax, ast.Match)]
-    tests += [value for node in own_nodes(scope.syntax, ast.BoolOp) for value in node.values[:-1]]
+    tests += [node.subject for node in own_nodes(scope.node, ast.Match)]
+    tests += [value for node in own_nodes(scope.node, ast.BoolOp) for value in node.values[:-1]]
     return any(isinstance(node, ast.Name) and node.id == name for test in tests for node in ast.walk(test))

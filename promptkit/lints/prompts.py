@@ -89,9 +89,9 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
 
 def _lint_empty_result(scope: Scope, report: Report) -> None:
     """Report a function that never returns or yields anything, unless it always raises."""
-    body: list[ast.stmt] = getattr(scope.syntax, "body", [])
-    returned = [node.value for node in own_nodes(scope.syntax, ast.Return) if node.value is not None]
-    if own_nodes(scope.syntax, ast.Yield, ast.YieldFrom) or not all(map(is_none, returned)):
+    body: list[ast.stmt] = getattr(scope.node, "body", [])
+    returned = [node.value for node in own_nodes(scope.node, ast.Return) if node.value is not None]
+    if own_nodes(scope.node, ast.Yield, ast.YieldFrom) or not all(map(is_none, returned)):
         return
     if all(path and isinstance(path[-1], ast.Raise) for path in execution_paths(body)):
         return
@@ -107,7 +107,7 @@ def _lint_empty_result(scope: Scope, report: Report) -> None:
 
 def _lint_sent_values(scope: Scope, report: Report) -> None:
     """Report values that a prompt returns, yields or passes to a turn, but that cannot become a message."""
-    for node in own_nodes(scope.syntax, ast.Return, ast.Yield, ast.Call):
+    for node in own_nodes(scope.node, ast.Return, ast.Yield, ast.Call):
         match node:
             case ast.Return(value=ast.expr() as sent):
                 _lint_sent_value(sent, "it returns", scope, report)
@@ -176,7 +176,7 @@ def _lint_first_messages(sent: SentMessages, report: Report) -> None:
 
 
 def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
-    """Return diagnostics about the first message of a rendering. `lint_prompt` checks that of the source."""
+    """Return diagnostics about a rendering's first message. `lint_prompt` checks the ones in the source."""
     report = Report(f"prompt {prompt.name!r}", prompt.location)
     _lint_first_messages(SentMessages.from_rendering(workflow), report)
     return tuple(report.diagnostics)
@@ -185,7 +185,7 @@ def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diag
 def _lint_media(scope: Scope, report: Report) -> None:
     """Report literal paths to media and other files that cannot be read or sent."""
     folder = Path(report.location.file).parent
-    for node in own_nodes(scope.syntax, ast.Call):
+    for node in own_nodes(scope.node, ast.Call):
         match node:
             case ast.Call(
                 func=ast.Attribute(attr="from_path", value=owner) as callee,

@@ -22,7 +22,7 @@ from promptkit.errors.sources import Function, function_at, own_nodes, parameter
 #: The maximum number of execution paths, which grows exponentially with the branches of a function.
 MAX_PATHS: Final = 32
 
-#: promptkit's functions and classes that create messages or text which contain their arguments unchanged.
+#: promptkit's functions and classes that create messages or text containing their arguments unchanged.
 _TEXT_FUNCTIONS: Final = (
     *("user", "assistant", "system", "Text", "Message"),
     *("section", "bullets", "numbered", "quote", "table", "tag", "dedent", "truncate"),
@@ -74,7 +74,7 @@ class Scope:
     The names in a function, and the values of its expressions as far as the source shows them.
 
     Args:
-        syntax:
+        node:
             A function, module, class or lambda.
 
         module:
@@ -84,11 +84,11 @@ class Scope:
             The enclosing scope, if known.
     """
 
-    def __init__(self, syntax: ast.AST, module: Mapping[str, Any], outer: "Scope | None" = None) -> None:
-        self.syntax = syntax
+    def __init__(self, node: ast.AST, module: Mapping[str, Any], outer: "Scope | None" = None) -> None:
+        self.node = node
         self.module = module
         self.outer = outer
-        parameters = parameters_of(syntax) if isinstance(syntax, Function | ast.Lambda) else ()
+        parameters = parameters_of(node) if isinstance(node, Function | ast.Lambda) else ()
         self.arguments = {parameter.arg: parameter.annotation for parameter in parameters}
         self._stand_ins: dict[ast.expr, Any] = {}
 
@@ -106,41 +106,41 @@ class Scope:
         """
         if inspect.unwrap(function) is not function or not inspect.isfunction(function):
             return None  # a decorator could replace all behaviour
-        syntax = function_at(location.file, location.line)
-        is_match = syntax is not None and syntax.name == function.__name__
-        return cls(syntax, function.__globals__) if syntax and is_match else None
+        node = function_at(location.file, location.line)
+        is_match = node is not None and node.name == function.__name__
+        return cls(node, function.__globals__) if node and is_match else None
 
     @cached_property
     def assignments(self) -> Counter[str]:
         """The number of assignments to each name."""
-        names = own_nodes(self.syntax, ast.Name)
+        names = own_nodes(self.node, ast.Name)
         return Counter(node.id for node in names if isinstance(node.ctx, ast.Store))
 
     @cached_property
     def variables(self) -> set[str]:
         """The parameters and assigned names of the function and of enclosing functions."""
-        if isinstance(self.syntax, ast.Module):
+        if isinstance(self.node, ast.Module):
             return set()
         return {*self.arguments, *self.assignments, *(self.outer.variables if self.outer else ())}
 
     @cached_property
     def local_names(self) -> set[str]:
         """All names bound in the function or in enclosing functions."""
-        if isinstance(self.syntax, ast.Module):
+        if isinstance(self.node, ast.Module):
             return set()
         outer = self.outer
         if outer is not None and isinstance(
-            outer.syntax, ast.ClassDef
+            outer.node, ast.ClassDef
         ):  # whose names are not visible inside functions
             outer = outer.outer
-        bound = filter(None, map(_bound_name, own_nodes(self.syntax, ast.AST)))
+        bound = filter(None, map(_bound_name, own_nodes(self.node, ast.AST)))
         return {*self.arguments, *self.assignments, *bound, *(outer.local_names if outer else ())}
 
     @cached_property
     def assigned_values(self) -> Mapping[str, list[ast.expr]]:
         """The expressions that are assigned or added to each name, keyed by name."""
         values = defaultdict[str, list[ast.expr]](list)
-        for node in own_nodes(self.syntax, ast.Assign, ast.AugAssign):
+        for node in own_nodes(self.node, ast.Assign, ast.AugAssign):
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(ast.Name(id=name), ast.Add()):
                     values[name].append(node.value)
@@ -150,7 +150,7 @@ class Scope:
     def appended_values(self) -> Mapping[str, list[ast.expr]]:
         """The expressions that are appended to each name, keyed by name."""
         values = defaultdict[str, list[ast.expr]](list)
-        for node in own_nodes(self.syntax, ast.Call):
+        for node in own_nodes(self.node, ast.Call):
             match node:
                 case ast.Call(ast.Attribute(ast.Name(id=name), "append"), [value]):
                     values[name].append(value)
@@ -160,7 +160,7 @@ class Scope:
     def untracked_names(self) -> set[str]:
         """The names whose values may change in ways that are not tracked."""
         names = set[str]()
-        for node in own_nodes(self.syntax, ast.Call, ast.Attribute, ast.BinOp):
+        for node in own_nodes(self.node, ast.Call, ast.Attribute, ast.BinOp):
             match node:
                 case ast.Call(ast.Attribute(attr=attribute)) if attribute in _TRACKED_METHODS:
                     pass
@@ -185,7 +185,7 @@ class Scope:
         return [value for value in values if _precedes(value, name)]
 
     def global_value(self, node: ast.expr | None) -> Any:
-        """Return the value of a global name or of an attribute of a module; None for any other node."""
+        """Return the value of a global name or a module attribute; None for any other node."""
         match node:
             case ast.Name(id=name) if name not in self.local_names:
                 return self.module.get(name, getattr(builtins, name, None))
@@ -289,7 +289,7 @@ def _precedes(value: ast.expr, name: ast.Name) -> bool:
 
 
 def walk_parts(node: ast.expr, parts_of: Callable[[ast.expr], Sequence[ast.expr]]) -> Iterator[ast.expr]:
-    """Yield an expression, its parts, their parts, and so on. *parts_of* returns the parts of one of them."""
+    """Yield an expression, its parts, their parts, and so on. *parts_of* returns an expression's parts."""
     pending, visited = [node], set[ast.expr]()
     while pending:
         if (part := pending.pop()) not in visited:  # several names can lead to the same expression
@@ -330,7 +330,11 @@ def list_choices(node: ast.expr) -> list[ast.expr]:
 
 
 def list_items(node: ast.expr) -> list[ast.expr]:
-    """Return the items of a sum, list or tuple, or the item of a comprehension; ``[]`` for any other node."""
+    """
+    Return the operands of a sum, the items of a list or tuple, or the item of a comprehension.
+
+    Return ``[]`` for any other node.
+    """
     added = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):  # may exceed the recursion limit
         added.append(node.right)

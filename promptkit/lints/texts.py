@@ -98,7 +98,7 @@ _DEDENT_FUNCTIONS: Final = (dedent, textwrap.dedent, inspect.cleandoc)
 
 _TRIPLE_QUOTES: Final = re.compile("\"{3}|'{3}")
 
-#: The smallest indentation that is reported, which is that of the code in a function.
+#: The smallest indentation that is reported: the indentation of code in a function.
 _CODE_INDENTATION: Final = 4
 
 
@@ -185,8 +185,8 @@ _JOIN: Final = "join them: ', '.join(...)"
 
 
 def lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report text that is sent with an unfilled placeholder, or with the indentation of the code."""
-    if not _keeps_text(scope.syntax):
+    """Report text that is sent with an unfilled placeholder, or indented like the surrounding code."""
+    if not _preserves_text(scope.node):
         return
     sent = getattr(node, "value", None)  # of a return or a yield
     if isinstance(node, ast.Call) and scope.preserves_text(node.func):
@@ -200,9 +200,9 @@ def lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
             _lint_literal(literal, text, scope, report)
 
 
-def _keeps_text(syntax: ast.AST) -> bool:
-    """Return whether no decorator of a function can change its text."""
-    decorators = (getattr(node, "func", node) for node in getattr(syntax, "decorator_list", ()))
+def _preserves_text(function: ast.AST) -> bool:
+    """Return whether a function returns its text unchanged, because no decorator can change it."""
+    decorators = (getattr(node, "func", node) for node in getattr(function, "decorator_list", ()))
     return all(getattr(node, "attr", getattr(node, "id", "")) in _HARMLESS_DECORATORS for node in decorators)
 
 
@@ -224,13 +224,13 @@ def _texts(sent: ast.expr, scope: Scope, file: str) -> Iterator[tuple[ast.expr, 
 
 
 def _undedented_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
-    """Return the expressions whose text becomes part of an expression's text and keeps its indentation."""
+    """Return the subexpressions whose text becomes part of an expression's text without being dedented."""
     is_dedented = isinstance(node, ast.Call) and scope.global_value(node.func) in _DEDENT_FUNCTIONS
     return [] if is_dedented else _text_parts(node, scope)
 
 
 def _text_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
-    """Return the expressions whose text becomes part of an expression's text."""
+    """Return the subexpressions whose text becomes part of an expression's text."""
     match node:
         case ast.Name(name) if name in scope.variables and name not in scope.untracked_names:
             return scope.values_before(node)
@@ -267,7 +267,7 @@ def _lint_literal(node: ast.expr, text: str, scope: Scope, report: Report) -> No
 
 
 def _is_expression_of(field: str, local: set[str]) -> bool:
-    """Return whether the content of a pair of braces is an expression that uses names in *local*."""
+    """Return whether the text between two braces is an expression that uses names in *local*."""
     expression, _, spec = re.sub(r"!(?!=)[rsa]", "", field).partition(":")
     try:
         tree = ast.parse(expression.strip(), mode="eval")
@@ -281,7 +281,7 @@ def _is_expression_of(field: str, local: set[str]) -> bool:
 
 def lint_docstring(function: ast.AST, _scope: Scope, report: Report) -> None:
     """Report a docstring that is written as a template."""
-    if not isinstance(function, Function) or not function.decorator_list or not _keeps_text(function):
+    if not isinstance(function, Function) or not function.decorator_list or not _preserves_text(function):
         return
     if match := _JINJA.search(ast.get_docstring(function, clean=False) or ""):
         message = (
@@ -402,7 +402,7 @@ def _describe_result(callee: Any) -> Iterator[tuple[str, str]]:
 
 
 def _describe_record(kind: Any) -> Iterator[tuple[str, str]]:
-    """Yield a description and a hint for a type of message parts, or for a type with a generated repr."""
+    """Yield a description and a hint for a type of message part, or for a type with a generated repr."""
     if not isinstance(kind, type):
         return
     if issubclass(kind, Content) and kind is not Text:

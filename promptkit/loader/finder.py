@@ -304,7 +304,7 @@ class RecipeFinder:
         return spec
 
     def _inner_spec(self, name: str, path: Sequence[str]) -> ModuleSpec | None:
-        """Return the spec of a module of the package; None if the module is not in the folder."""
+        """Return the spec for a module in the package; None if the module is not in the folder."""
         if not any(os.path.join(entry, "").startswith(self._folder_prefix) for entry in path):
             return None
         spec = PathFinder.find_spec(name, path)
@@ -423,7 +423,9 @@ class RecipeFinder:
         Modules that other finders can import from the same file are kept, because other code may use their
         classes.
         """
-        self._remove_modules(set(self.project) if self.has_changed_project else self._find_unreachable())
+        self._remove_modules(
+            set(self.project) if self.has_changed_project else self._find_unreachable_modules()
+        )
 
     def _remove_modules(self, names: set[str]) -> None:
         for name in names:
@@ -431,7 +433,7 @@ class RecipeFinder:
             del self.project[name]
         self.has_missing_modules = self.has_missing_modules or bool(names)
 
-    def _find_unreachable(self) -> set[str]:
+    def _find_unreachable_modules(self) -> set[str]:
         """Return the names of the modules that cannot be imported from their files without this finder."""
         clear_folder_caches()
         names = set[str]()

@@ -175,7 +175,10 @@ class Importer(Generic[T]):
 
     def _is_hanging(self, file: Path) -> bool:
         """
-        Return whether the import of a file hung, and no file whose code was running has changed since.
+        Return whether importing a file would probably hang again.
+
+        This is the case if the last import of the file hung, and none of the files whose code was running at
+        the time has changed since.
         """
         stamps = self._hanging.get(file)
         return stamps is not None and all(file_stamp(path) == stamp for path, stamp in stamps.items())

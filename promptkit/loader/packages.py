@@ -261,7 +261,7 @@ def reduce_declaration(declared: Any) -> tuple[Any, ...]:
         PicklingError: If no other process could find the object.
     """
     location, kind, key = _locate_module(declared.__module__ or ""), type(declared), _key_of(declared)
-    if _find_declared(*location, kind, key) is not declared:
+    if _find_declaration(*location, kind, key) is not declared:
         reason = f"other processes cannot find it by name in module {declared.__module__!r}"
         hint = "define it at the top level of a module, under a name that is unique in the module"
         msg = f"{declared!r} cannot be pickled: {reason}: {hint}"
@@ -278,8 +278,8 @@ def declared_at(folder: str, package: str, inner: str, kind: type[Any], key: str
             The folder of recipes whose module declares the object; ``""`` if the module is not in one.
 
         package:
-            The folder's package name in the process that pickled the object; without a folder, the name of
-            the module.
+            The folder's package name in the process that pickled the object; if there is no folder, the name
+            of the module.
 
         inner:
             The rest of the module's name.
@@ -296,14 +296,14 @@ def declared_at(folder: str, package: str, inner: str, kind: type[Any], key: str
         Exception: Any exception that the import of the module raises.
     """
     with _loading:
-        if (declared := _find_declared(folder, package, inner, kind, key)) is not None:
+        if (declared := _find_declaration(folder, package, inner, kind, key)) is not None:
             return declared
         if os.path.isdir(folder):
             (finder,) = install_finders([Path(folder)])
             import_package(finder, keep=True)
             package = finder.name
         importlib.import_module(package + inner)
-        declared = _find_declared(folder, package, inner, kind, key)
+        declared = _find_declaration(folder, package, inner, kind, key)
     if declared is None:
         reason = f"module {package + inner!r} has no {kind.__name__.lower()} {key!r}, which was pickled"
         raise LoadError(folder or package, f"{reason}: give every process the same files at the same path")
@@ -323,7 +323,7 @@ def _locate_module(name: str) -> tuple[str, str, str]:
     return "", name, ""
 
 
-def _find_declared(folder: str, package: str, inner: str, kind: type[Any], key: str) -> Any:
+def _find_declaration(folder: str, package: str, inner: str, kind: type[Any], key: str) -> Any:
     """
     Return the declaration in an imported module whose name or URI template is *key*; None if there is none.
     """

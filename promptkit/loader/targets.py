@@ -53,7 +53,7 @@ def with_markdown(targets: Iterable[str], patterns: Iterable[str]) -> list[str]:
 
 
 def target_of(file: str, targets: Sequence[str]) -> str:
-    """Return the target that contains a file; for a file outside of all folders, the first module."""
+    """Return the target that contains a file; the first module if the file is outside all folders."""
     paths = {target: os.path.realpath(split_target(target)[0]) for target in targets}
     holding = (target for target, path in paths.items() if is_within(os.path.realpath(file), path))
     modules = (target for target in targets if locate_target(target) is None)
@@ -224,7 +224,7 @@ def project_root(folder: str | Path) -> str:
 
 
 def root_for_links(folder: str) -> str:
-    """Return the root of the project in which a folder's links are followed; ``""`` without a project."""
+    """Return the root of the project in which a folder's links are followed; ``""`` if there is none."""
     root = folder if is_project(folder, folder) else project_root(folder)
     return os.path.realpath(root) if is_project(root, folder) else ""
 

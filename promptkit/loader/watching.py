@@ -177,10 +177,10 @@ class Debounce(Struct, frozen=True):
 
     Args:
         quiet:
-            How long there must have been no change before changes are reported.
+            How long there must be no further change before changes are reported.
 
         at_most:
-            The maximum time between the first of a series of changes and the report.
+            The maximum time between the first change in a series and the report.
 
         every:
             The interval between reports while there are no changes.

@@ -1,1 +1,1 @@
-"""Preview: a local web page that shows the renderings of a folder of prompts while they are edited."""
+"""Preview: a local web page that shows how the prompts in a folder render while they are edited."""

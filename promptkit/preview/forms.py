@@ -113,7 +113,7 @@ class Field:
             The argument's title or, if it has none, its name.
 
         key:
-            The suffix of the ids of the field's HTML elements.
+            The suffix of the ids that the field's HTML elements have.
 
         control:
             The control for the value.
@@ -511,7 +511,7 @@ def _checkbox_control(argument: Argument, value: str) -> Control | None:
 
 
 def _join_choices(values: Iterable[str]) -> str:
-    """Return the value of a list of choices, as a client sends it."""
+    """Return a list of choices as the value that a client sends."""
     return ", ".join(values)
 
 

@@ -200,7 +200,7 @@ class PromptPages(Endpoints):
         task = asyncio.create_task(self._render_submission(version, prompt, submission))
         done, _ = await asyncio.wait([task], timeout=_PAGE_TIMEOUT_S)
         if not done:
-            self._store_pending(_rendering_key(version, prompt, submission), task)
+            self._store_pending_rendering(_rendering_key(version, prompt, submission), task)
         rendering = task.result() if done else Rendering(prompt, submission.values, is_pending=True)
         context = await self._build_context(request, rendering, submission, query)
         tab = tab if tab in PANELS else _FIRST_TAB
@@ -312,7 +312,7 @@ class PromptPages(Endpoints):
             rendering = Rendering(prompt, submission.values, argument_errors=errors)
         return attrs.evolve(rendering, uploads=submission.uploads)
 
-    def _store_pending(self, key: _RenderingKey, task: asyncio.Task[Rendering]) -> None:
+    def _store_pending_rendering(self, key: _RenderingKey, task: asyncio.Task[Rendering]) -> None:
         """Store a slow rendering until the page requests it, and cancel it if no request arrives in time."""
         self._pending[key] = task
 

@@ -328,7 +328,11 @@ async def read_resource(calls: LimitedCalls, catalog: Catalog, uri: str) -> Read
 
 
 def strip_frontmatter(skill: "CompiledSkill", document: EmbeddedResource) -> EmbeddedResource:
-    """Return a file of a skill, but ``SKILL.md`` without its frontmatter, which the page shows separately."""
+    """
+    Return a file of a skill, with the frontmatter removed if the file is ``SKILL.md``.
+
+    The page shows the frontmatter separately.
+    """
     if document.uri != skill.uri_template or document.text is None:
         return document
 

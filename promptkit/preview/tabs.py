@@ -162,7 +162,7 @@ class TabContent:
 
 @attrs.frozen
 class _ServedTarget:
-    """The target, as the author typed it on the command line, and the identity of the server for it."""
+    """The target, as the author typed it on the command line, and the identity of its server."""
 
     target: str
     identity: ServerInfo
@@ -388,7 +388,7 @@ def compute_sent_arguments(
     reached = required if has_form else typed_arguments(client, arguments)
     names = [argument.name for argument in reached]
     entered = {name: values[name] for name in names if name in values}
-    if has_form or not names or not client.cuts_at_blanks:
+    if has_form or not names or not client.splits_at_spaces:
         return entered
     words, sent = " ".join(entered.values()).split(), dict[str, str]()
     for index, argument in enumerate(arguments):

@@ -80,7 +80,7 @@ class Capabilities(Struct, frozen=True):
 
     Args:
         changes:
-            Whether lists and resources can change while the server is running, so that clients are notified.
+            Whether lists and resources can change while the server is running. If so, clients are notified.
 
         tools:
             Whether the server offers prompts as tools.
@@ -244,14 +244,14 @@ class ResultEncoder:
         meta = {wire.SUBSCRIPTION_ID: stream, **self._server}
         return encode(wire.Result(result_type=self.type, meta=Raw(encode(meta))))
 
-    def encode_cacheable(self, result: wire.Result, *, changes: bool) -> bytes:
+    def encode_cacheable(self, result: wire.Result, *, can_change: bool) -> bytes:
         """
-        Encode a result that clients may cache, unless it can change while the server is running (*changes*).
+        Encode a result. Clients may cache it, unless *can_change* is true.
 
         See Also:
             https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching
         """
         if self._stateless:
-            result.ttl_ms = 0 if changes else _CACHE_MS
+            result.ttl_ms = 0 if can_change else _CACHE_MS
             result.cache_scope = "private"  # prompts come from one user's files
         return self.encode(result)

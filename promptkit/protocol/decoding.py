@@ -225,7 +225,7 @@ def _decode_json(line: bytes, error: JsonRpcError | None) -> Message:
 
 
 def _read_members(members: _Members, error: JsonRpcError | None) -> Message:
-    """Return the message with these members: it is invalid, is a response, or has a long id or method."""
+    """Return the message with these members: an invalid one, a response, or one with a long id or method."""
     request_id = _parse_short(members.id, _decode_id)
     if members.method is UNSET and not (members.result is UNSET and members.error is UNSET):
         return Message(request_id, result=UNSET if error else members.result, is_response=True)

@@ -26,7 +26,7 @@ class Channel(Protocol):
 
     @property
     def principal(self) -> Principal | None:
-        """The caller; None without authentication."""
+        """The caller; None if it is not authenticated."""
 
     @property
     def address(self) -> str | None:
@@ -140,7 +140,7 @@ class Request(Struct, gc=False):
 
     @property
     def principal(self) -> Principal | None:
-        """The caller; None without authentication, or once the request is closed."""
+        """The caller; None if it is not authenticated, or once the request is closed."""
         return None if self.channel is None else self.channel.principal
 
     @property
@@ -150,7 +150,7 @@ class Request(Struct, gc=False):
 
     @property
     def scopes(self) -> frozenset[str] | None:
-        """The caller's scopes; None without authentication."""
+        """The caller's scopes; None if the caller is not authenticated."""
         principal = self.principal
         return None if principal is None else principal.scopes
 

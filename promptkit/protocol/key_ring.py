@@ -63,7 +63,7 @@ class KeyRing:
     Args:
         keys:
             The secrets, of 32 bytes or more, or a function that returns them. The function is called whenever
-            keys are used. Without keys, the ring uses *own*.
+            keys are used. If there are no keys, the ring uses *own*.
 
         audience:
             The server's name. Servers with other names reject the tokens, even with the same keys.
@@ -251,7 +251,7 @@ _SESSION_ID: Final = "session id"
 #: The maximum number of verified session ids in the cache.
 _CACHED_IDS: Final = 512
 
-#: The maximum size of the payload of a session id, in bytes.
+#: The maximum size of a session id's payload, in bytes.
 _MAX_SESSION_PAYLOAD: Final = (MAX_SESSION_ID - OVERHEAD) * 3 // 4
 
 

@@ -84,7 +84,7 @@ class Lowering:
         values = wire.CompletionValues(completion.values, completion.total, completion.has_more)
         return self.results.encode(wire.CompleteResult(values))
 
-    def contents(self, resource: EmbeddedResource, *, changes: bool = True) -> bytes:
+    def contents(self, resource: EmbeddedResource, *, can_change: bool = True) -> bytes:
         """
         Encode the result of ``resources/read``.
 
@@ -92,13 +92,14 @@ class Lowering:
             resource:
                 The contents.
 
-            changes:
+            can_change:
                 Whether the contents can change, for example because a function returns them.
 
         Raises:
             UnicodeEncodeError: If a string contains a lone surrogate.
         """
-        return self.results.encode_cacheable(wire.ReadResourceResult([_contents(resource)]), changes=changes)
+        result = wire.ReadResourceResult([_contents(resource)])
+        return self.results.encode_cacheable(result, can_change=can_change)
 
     def prompt(self, prompt: CompiledPrompt) -> wire.PromptEntry:
         """Convert a prompt to its entry in ``prompts/list``."""

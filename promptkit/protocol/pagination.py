@@ -154,6 +154,6 @@ def paginate(
     items = [Raw(encode(listing.lower(lowering, item))) for item in listing.items(catalog, offered)]
 
     def encode_page(items: list[Raw], cursor: str | None) -> bytes:
-        return lowering.results.encode_cacheable(listing.result(items, cursor), changes=offered.changes)
+        return lowering.results.encode_cacheable(listing.result(items, cursor), can_change=offered.changes)
 
     return Pages(items, size, encode_page)

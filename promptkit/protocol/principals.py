@@ -29,7 +29,7 @@ class Principal:
 
         expires:
             When the token expires, in seconds since 1970. The principal is cached until then, but for at most
-            five minutes. Without an expiry, the token is verified again for every request.
+            five minutes. If None, the token is verified again for every request.
 
         program:
             Whether the caller is a program that acts on its own behalf, with *subject* as its id. A person

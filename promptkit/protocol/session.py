@@ -109,7 +109,7 @@ class LineBuffer:
             end = data.index(b"\n")
             first = self._buffer(data[:end])
             if not self._dropping:
-                first = [self._take_pending()]
+                first = [self._take_pending_line()]
             self._dropping = False
             data = data[end + 1 :]
         *lines, rest = data.split(b"\n")
@@ -137,7 +137,7 @@ class LineBuffer:
         self._pending = bytearray()
         return [kind(beginning[:PREFIX_BYTES])]
 
-    def _take_pending(self) -> bytes:
+    def _take_pending_line(self) -> bytes:
         try:
             return bytes(self._pending)
         except MemoryError:
@@ -393,7 +393,7 @@ class Session:
             self.server_info.instructions or None,
         )
         encoder = ResultEncoder(revision, self.server_info, full_identity=True)
-        return encoder.encode_cacheable(result, changes=self.capabilities.changes)
+        return encoder.encode_cacheable(result, can_change=self.capabilities.changes)
 
     def _receive_response(self, response: Message) -> ClientResponse | None:
         """Return the event for a response, or None if it has no id."""

@@ -192,7 +192,10 @@ class Dispatcher:
         self._next_events: Callable[[], Iterable[Event] | None] | None = None
         self._loop: EventLoopThread | None = None
         self._clock = Clock(
-            self._expire, self._find_current, self._replace_stuck, lambda: bool(self._alongside)
+            self._expire_requests,
+            self._find_current_request,
+            self._replace_stuck_leader,
+            lambda: bool(self._alongside),
         )
 
     # The leader.
@@ -254,7 +257,7 @@ class Dispatcher:
                     failures += 1
                     is_leading = self._recover(state, error) and failures < _MAX_FAILURES
                     time.sleep(failures * _RETRY_DELAY_S)
-        self._run_waiting()
+        self._run_waiting_requests()
 
     def _read(self) -> bool:
         """Wait for events, and queue them; return False at the end of the input."""
@@ -280,7 +283,7 @@ class Dispatcher:
         say(f"{cause}: {error!r}")
         if failed is not None:
             self._end(failed, _failure_reply(failed.request))
-            self._remove_running(failed)
+            self._remove_running_request(failed)
         elif isinstance(event, Request):
             self._send(event.answer(_failure_reply(event)))
         return self._leader_state is state
@@ -327,7 +330,7 @@ class Dispatcher:
                     len(self._alongside) >= self._limits.renders and request.method in _RENDERS
                 )
                 if must_wait:
-                    rejected = self._add_waiting(pending)
+                    rejected = self._add_waiting_request(pending)
         if not is_new:
             error = InvalidRequest(f"the id {key!r} is already in use by a pending request")
             self._buffer_or_send(request.answer(encode_error(request.id, error)))
@@ -375,7 +378,7 @@ class Dispatcher:
                 self._stop(pending)
                 self._send_reply(pending, reply)
         finally:
-            self._remove_running(pending)
+            self._remove_running_request(pending)
 
     def _buffer_or_send(self, line: bytes) -> None:
         """Buffer a line, to send it together with other lines; send a long line immediately."""
@@ -557,16 +560,16 @@ class Dispatcher:
                 finish()
 
         def finish() -> None:
-            pending.stop = pending.coroutine = None  # they reference the request
-            self._remove_running(pending)
-            self._start_waiting()
+            pending.stop = pending.coroutine = None  # both reference the request
+            self._remove_running_request(pending)
+            self._start_waiting_requests()
 
         def stop() -> None:
             if not loop.cancel(pending):  # the task has not started, and a blocked loop never starts it
                 finish()
 
         with self._lock:
-            self._add_running(pending)
+            self._add_running_request(pending)
             pending.stop, pending.thread, pending.coroutine = stop, loop.ident, coroutine
         self._clock.wake()
         loop.start(pending, coroutine, on_done)
@@ -587,15 +590,15 @@ class Dispatcher:
         with suppress(RuntimeError, MemoryError):  # if no thread can be started, other requests must wait
             self._start_leader()
             pending.thread = previous.thread
-            self._add_running(pending)
+            self._add_running_request(pending)
 
-    def _add_running(self, pending: PendingRequest) -> None:
+    def _add_running_request(self, pending: PendingRequest) -> None:
         """Count a request as running alongside the leader. The caller must hold the lock."""
         sys.setswitchinterval(_SHARED_INTERVAL_S)
         self._alongside[pending] = self._alongside.get(pending, 0) + 1
         self._clock.wake()
 
-    def _remove_running(self, pending: PendingRequest) -> None:
+    def _remove_running_request(self, pending: PendingRequest) -> None:
         """Stop counting a request as running alongside the leader, if it was counted."""
         with self._lock:
             count = self._alongside.pop(pending, 0)
@@ -617,9 +620,9 @@ class Dispatcher:
             self.is_loaded = True
             if not self._alongside:
                 sys.setswitchinterval(self._interval)
-        self._start_waiting()
+        self._start_waiting_requests()
 
-    def _add_waiting(self, pending: PendingRequest) -> PendingRequest | None:
+    def _add_waiting_request(self, pending: PendingRequest) -> PendingRequest | None:
         """
         Queue a request. If the queue is full, return the request to reject, which may be the same one.
 
@@ -630,16 +633,16 @@ class Dispatcher:
             evicted = self._waiting.add(pending)
         except TooManyRequests:
             return pending
-        pending.stop = partial(self._stop_waiting, pending)
+        pending.stop = partial(self._remove_waiting_request, pending)
         self.count_waiting(1)
         return evicted
 
-    def _stop_waiting(self, pending: PendingRequest) -> None:
+    def _remove_waiting_request(self, pending: PendingRequest) -> None:
         with self._lock:
             self._waiting.remove(pending)
         self.count_waiting(-1)
 
-    def _pop_waiting(self) -> PendingRequest | None:
+    def _pop_waiting_request(self) -> PendingRequest | None:
         """Remove the next waiting request, if there is a free slot, and count it as running."""
         with self._lock:
             while self.is_loaded and len(self._alongside) < self._limits.renders:
@@ -648,23 +651,23 @@ class Dispatcher:
                 if not pending.is_answered:  # otherwise another thread is calling its `stop`
                     pending.is_waiting, pending.stop = False, None
                     pending.snapshot = self._snapshot_for(pending.request)
-                    self._add_running(pending)
+                    self._add_running_request(pending)
                     self.count_waiting(-1)
                     return pending
         return None
 
-    def _start_waiting(self) -> None:
+    def _start_waiting_requests(self) -> None:
         """Start a thread for each waiting request for which there is a free slot."""
         if self.is_loaded:
             for _ in range(min(len(self._waiting), self._limits.renders - len(self._alongside))):
                 with suppress(RuntimeError):  # the next thread that finishes runs the request
-                    DaemonThread(self._run_waiting, "render").start()
+                    DaemonThread(self._run_waiting_requests, "render").start()
 
-    def _run_waiting(self) -> None:
+    def _run_waiting_requests(self) -> None:
         """Run waiting requests on this thread as long as there are free slots."""
         state = _ThreadState()
         with cancelled_by(state.is_cancelled):
-            while (pending := self._pop_waiting()) is not None:
+            while (pending := self._pop_waiting_request()) is not None:
                 state.current, pending.thread = pending, state.thread
                 self._clock.wake()
                 reply: Reply | None = _failure_reply(pending.request)
@@ -674,7 +677,7 @@ class Dispatcher:
                     state.current = None
                     if reply is not None:
                         self._end(pending, reply)
-                    self._remove_running(pending)
+                    self._remove_running_request(pending)
 
     # The clock.
 
@@ -682,13 +685,13 @@ class Dispatcher:
         """Keep re-arming *watchdog* as long as threads can run. None means that there is no watchdog."""
         self._clock.watchdog = watchdog
 
-    def _find_current(self) -> PendingRequest | None:
+    def _find_current_request(self) -> PendingRequest | None:
         """
         Return the request that the leader is running; None if there is none, or if no thread can take over.
         """
         return None if self._next_events is None else self._leader_state.current
 
-    def _replace_stuck(self, pending: PendingRequest) -> None:
+    def _replace_stuck_leader(self, pending: PendingRequest) -> None:
         """If the leader is still running the request, replace the leader, and record the call as slow."""
         with self._lock:
             if self._leader_state.current is pending:
@@ -696,7 +699,7 @@ class Dispatcher:
                     pending.snapshot.slow.add(pending.key)
                 self._replace_leader(pending)
 
-    def _expire(self, now: float) -> None:
+    def _expire_requests(self, now: float) -> None:
         """Answer every request whose deadline has passed."""
         due = [pending for pending in self._open_requests() if pending.deadline <= now]
         for pending in due:
@@ -725,10 +728,10 @@ class Dispatcher:
                 such requests do not get a reply.
         """
         deadline = time.monotonic() + grace
-        self._end_held()
+        self._end_held_requests()
         while not self._is_drained and time.monotonic() < deadline:
             time.sleep(0.001)
-            self._end_held()
+            self._end_held_requests()
         with suppress(IndexError):
             while True:  # there is no thread left that could handle these events
                 event = self._events.popleft()
@@ -748,7 +751,7 @@ class Dispatcher:
             loop.end()
         self._clock.end()
 
-    def _end_held(self) -> None:
+    def _end_held_requests(self) -> None:
         """Answer the held requests, because their clients can no longer act."""
         for pending in self._open_requests():
             if pending.is_held:

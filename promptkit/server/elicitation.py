@@ -85,8 +85,8 @@ class Question(Struct, frozen=True):
             The arguments that the client has sent.
 
         errors:
-            The errors in these arguments, which are also the reply if the user declines. Without errors, the
-            form offers the optional arguments.
+            The errors in these arguments, which are also the reply if the user declines. If there are none,
+            the form offers the optional arguments.
 
         count:
             The number of questions that have been asked for the request so far.
@@ -107,7 +107,7 @@ class Question(Struct, frozen=True):
             self.errors,
             self.arguments,
             has_defaults=request.revision.elicitation_modes,
-            cuts_at_blanks=_profile_flag(request, "cuts_at_blanks"),
+            splits_at_spaces=_profile_flag(request, "splits_at_spaces"),
         )
 
     def merge_answer(self, result: Any) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class Elicitation:
 
     Attributes:
         prefix:
-            The prefix of the ids of questions.
+            The prefix of question ids.
     """
 
     def __init__(
@@ -364,7 +364,7 @@ def form_arguments(
     sent: Mapping[str, Any],
     *,
     has_defaults: bool,
-    cuts_at_blanks: bool = False,
+    splits_at_spaces: bool = False,
 ) -> tuple[Argument, ...]:
     """
     Return the arguments that a form has fields for, in order; empty if there is nothing to ask.
@@ -386,7 +386,7 @@ def form_arguments(
         has_defaults:
             Whether fields can have defaults.
 
-        cuts_at_blanks:
+        splits_at_spaces:
             Whether the client may have sent only the first word of each text. If so, text arguments have
             fields even if they were sent.
     """
@@ -396,7 +396,7 @@ def form_arguments(
         if argument in needed:
             return True
         if argument.name in sent:
-            return cuts_at_blanks and _is_text(argument)
+            return splits_at_spaces and _is_text(argument)
         return has_defaults and not (argument.arg.secret or argument.arg.env)
 
     is_needed = needed or (prompt.elicit == "always" and not errors.errors)

@@ -83,7 +83,7 @@ def find_project_file(target: str) -> str | None:
 
 
 def _read_target_info(target: str) -> ServerInfo:
-    """Return the identity of a target's project, or of the distribution of an installed module."""
+    """Return the identity of a target's project or, for an installed module, of its distribution."""
     if (file := find_project_file(target)) is not None:
         document = read_pyproject(file)
         return UNKNOWN if document is None else read_server_info(document, file)

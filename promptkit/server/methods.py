@@ -332,7 +332,7 @@ def _read_constant(pending: PendingRequest, resource: CompiledResource) -> bytes
     if (result := snapshot.replies.get(key)) is None:
         content = resource.content(resource.uri_template, {})
         changes = snapshot.capabilities.changes
-        result = snapshot.lowerings[request.revision].contents(content, changes=changes)
+        result = snapshot.lowerings[request.revision].contents(content, can_change=changes)
         snapshot.replies.put(key, result, inf)
     return result
 
@@ -365,12 +365,12 @@ def _get_skill(pending: PendingRequest) -> bytes:
         raise InvalidParams(msg, {"uri": shortened(uri)})
     lowering = snapshot.lowerings[request.revision]
     result = wire.GetSkillResult(skill=lowering.skill(skill))
-    return lowering.results.encode_cacheable(result, changes=snapshot.capabilities.changes)
+    return lowering.results.encode_cacheable(result, can_change=snapshot.capabilities.changes)
 
 
 def _read_directory(pending: PendingRequest) -> bytes:
     """
-    Return a page of the contents of a folder in a skill.
+    Return one page of the files and folders that a folder in a skill contains.
 
     Raises:
         InvalidParams: If the folder does not exist, or if the cursor does not belong to it.

@@ -50,7 +50,7 @@ class Notifier:
 
     @property
     def by_scopes(self) -> "Mapping[frozenset[str] | None, Sequence[Notifier]]":
-        """The notifiers, grouped by their clients' scopes; the key is None without authentication."""
+        """The notifiers, grouped by their clients' scopes; None is the key if there is no authentication."""
         return {None: [self]}
 
     def change_subscription(self, request: Request, *, is_subscribed: bool) -> None:
@@ -228,7 +228,9 @@ class Streams(Notifier):
             self._open.pop(id(request), None)
 
     def end(self, results: ResultEncoder) -> None:
-        """End all streams. Streams of requests end with a result."""
+        """
+        End all streams. If the revision is stateless, the result of the request that opened a stream ends it.
+        """
         with self._lock:
             requests = [request for request, *_ in self._open.values()]
             self._open.clear()
@@ -247,7 +249,7 @@ class Streams(Notifier):
             raise TooManyRequests(msg)
 
 
-#: The interval between two checks of the stamps of watched resources, in seconds.
+#: The interval at which the stamps of watched resources are checked, in seconds.
 _CHECK_EVERY_S = 1.0
 
 

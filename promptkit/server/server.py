@@ -191,7 +191,7 @@ class Server:
 
     def read_from(self, read: Callable[[], bytes], ended: Callable[[], object]) -> None:
         """
-        Start to answer the messages that *read* returns, on the server's threads, and return immediately.
+        Start answering the messages that *read* returns, on the server's threads, and return immediately.
 
         Args:
             read:
@@ -367,7 +367,7 @@ class SharedServer(Server):
 
     def handle_from(self, next_events: Callable[[], Iterable[Event] | None]) -> None:
         """
-        Start to answer the requests that *next_events* returns, on the server's threads.
+        Start answering the requests that *next_events* returns, on the server's threads.
 
         Args:
             next_events:

@@ -1,4 +1,4 @@
-"""The served state of a catalog, with everything that has been encoded from it."""
+"""The state from which a catalog is served, and caches of everything that has been encoded from it."""
 
 import time
 from collections.abc import Callable
@@ -31,7 +31,9 @@ _NEWEST: Final = list(REVISIONS.values())[-1]
 
 class Snapshot:
     """
-    The served state of one catalog. All caches belong to a snapshot, so that replacing it invalidates them.
+    The state from which one catalog is served.
+
+    All caches belong to a snapshot, so replacing the snapshot invalidates them.
 
     Args:
         catalog:
@@ -54,7 +56,7 @@ class Snapshot:
             The keys of prompts and resources whose code was slow the last time the leader ran it.
 
         lowerings:
-            The encoder for each revision.
+            The encoders of catalog items and results, keyed by protocol revision.
 
         requirements:
             The sets of scopes that prompts and resources require; empty if all callers see the same prompts
@@ -106,7 +108,7 @@ class Snapshot:
 
         A URI that only templates can match counts as changed if any template has been loaded again.
         """
-        new, old = self.catalog.find_fixed, other.catalog.find_fixed
+        new, old = self.catalog.find_fixed_resource, other.catalog.find_fixed_resource
         templates, before = (
             [id(resource) for resource in catalog.resources if resource.is_template]
             for catalog in (self.catalog, other.catalog)

@@ -108,7 +108,7 @@ class Telemetry:
 
 
 def has_sdk() -> bool:
-    """Return whether the process has set up an SDK. Without an SDK, nothing is exported."""
+    """Return whether the process has set up an SDK. If it has not, nothing is exported."""
     return hasattr(trace.get_tracer_provider(), "force_flush")
 
 

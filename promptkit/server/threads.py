@@ -148,13 +148,13 @@ class Clock:
     A thread that checks the requests of a dispatcher while work is due. It starts on the first `wake`.
 
     Args:
-        expire:
+        expire_requests:
             A function that answers the requests whose deadline has passed, and updates `next_deadline`.
 
         current:
             A function that returns the request that the leader is running, or None.
 
-        replace_stuck:
+        replace_stuck_leader:
             A function that replaces the leader if it is still running the given request.
 
         is_shared:
@@ -162,7 +162,7 @@ class Clock:
 
     Attributes:
         watchdog:
-            The watchdog, which terminates the process when no thread can run any more; None for no watchdog.
+            The watchdog, which terminates the process when no thread can run any more; None if there is none.
 
         is_resting:
             Whether the thread is sleeping. Call `wake` after adding work.
@@ -173,17 +173,17 @@ class Clock:
 
     def __init__(
         self,
-        expire: Callable[[float], object],
+        expire_requests: Callable[[float], object],
         current: Callable[[], PendingRequest | None],
-        replace_stuck: Callable[[PendingRequest], object],
+        replace_stuck_leader: Callable[[PendingRequest], object],
         is_shared: Callable[[], bool],
     ) -> None:
         self.watchdog: Watchdog | None = None
         self.is_resting = True
         self.next_deadline = inf
-        self._expire = expire
+        self._expire_requests = expire_requests
         self._current = current
-        self._replace_stuck = replace_stuck
+        self._replace_stuck_leader = replace_stuck_leader
         self._is_shared = is_shared
         self._last_current: PendingRequest | None = None
         self._active_until = self._rearm_at = 0.0
@@ -261,12 +261,12 @@ class Clock:
         """Do the work that is due. Return the number of seconds until the next check."""
         now = time.monotonic()
         if now >= self.next_deadline:
-            self._expire(now)
+            self._expire_requests(now)
         current = self._current()
         if current is not None:
             self._active_until = now + _IDLE_S
             if current is self._last_current:
-                self._replace_stuck(current)
+                self._replace_stuck_leader(current)
         self._last_current = current
         due = _TICK_S if now < self._active_until else max(0.0, self.next_deadline - now)
         return due if self.watchdog is None else min(due, self._rearm(self.watchdog, now))

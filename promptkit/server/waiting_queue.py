@@ -40,8 +40,8 @@ class WaitingQueue:
         """
         Add a request.
 
-        If the queue is full, the newest request of the caller with the most requests is evicted. If the new
-        request's own caller would then have at least as many requests, no request is evicted.
+        If the queue is full, the newest request of the caller with the most requests is evicted. If the
+        caller of the new request would then have at least as many requests, no request is evicted.
 
         Returns:
             The evicted request, which must be rejected; None if no request was evicted.
@@ -52,7 +52,7 @@ class WaitingQueue:
         subject, size = pending.request.subject, len(msgspec.json.encode(pending.request.params))
         evicted, available = None, self._byte_limit - self._bytes
         if len(self) >= self._limit or size > available:
-            evicted = self._find_evictable(subject)
+            evicted = self._find_evictable_request(subject)
             if evicted is None or size > available + self._entries[evicted][1]:
                 raise queue_full_error(len(self))
             self.remove(evicted)
@@ -81,11 +81,12 @@ class WaitingQueue:
         if not self._by_subject[subject]:
             del self._by_subject[subject]
 
-    def _find_evictable(self, subject: str) -> PendingRequest | None:
+    def _find_evictable_request(self, subject: str) -> PendingRequest | None:
         """
         Return the newest request of the caller with the most requests.
 
-        Return None if the caller *subject* would have at least as many requests after adding one.
+        Return None if the caller *subject*, with one more request, would have at least as many requests as
+        that caller.
         """
         requests = max(self._by_subject.values(), key=len, default=deque[PendingRequest]())
         return requests[-1] if len(requests) > len(self._by_subject.get(subject, ())) + 1 else None

@@ -154,7 +154,7 @@ RenderingCheck: TypeAlias = Callable[
 
 class CheckResult(Struct, frozen=True):
     """
-    The diagnostics of a prompt, of a skill's case, or of the rest of a file.
+    The diagnostics for a prompt, for a skill's case, or for the rest of a file.
 
     Args:
         name:
@@ -250,7 +250,7 @@ def _declaration_results(
     served: Mapping[tuple[str, Location], CompiledPrompt],
 ) -> Iterator[CheckResult]:
     """
-    Yield the result of a file, if it has its own diagnostics, and the result of each of its prompts.
+    Yield the result for a file, if it has its own diagnostics, and the result for each of its prompts.
 
     Diagnostics of resources are assigned to the file. A diagnostic without an owner is assigned to the last
     declaration above it in the same file.
@@ -473,7 +473,7 @@ class RecipeFile(CheckedFile):
 
     def collect(self) -> "Iterator[PromptItem]":
         """
-        Yield a test for each prompt and each of its cases, and one for diagnostics not about a prompt.
+        Yield a test for each prompt and each of its cases, and one for any other diagnostics.
 
         Raises:
             CollectError: If the targets cannot be loaded.
@@ -498,7 +498,7 @@ class RecipeFile(CheckedFile):
 
 class PromptItem(pytest.Function):
     """
-    A test of a prompt, of a case, or of the diagnostics in a file that are not about a prompt.
+    A test for a prompt, for a case, or for the diagnostics in a file that do not concern any prompt.
 
     Autouse fixtures apply to this test as well.
 
@@ -557,7 +557,9 @@ def _make_case_test(
     prompt: CompiledPrompt, case: Case, check_rendering: RenderingCheck
 ) -> Callable[..., None]:
     """
-    Return a test that a case raises the error it expects or, if it expects none, renders without diagnostics.
+    Return a test that requires a case to raise its expected error or, if it has none, to render.
+
+    The test fails if the rendering has diagnostics.
 
     If syrupy is installed, the test also compares the rendering with its snapshot.
     """

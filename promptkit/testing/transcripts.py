@@ -208,21 +208,21 @@ def _diff_lines(old: list[Line], new: list[Line], *, full: bool) -> Iterator[str
             yield f"{turn}:"
         for before, after in zip_longest(old[i:j], new[k:m]):
             common = common_length(before.text, after.text) if before and after else 0
-            cut = 0 if full else max(common - _CONTEXT, 0)
+            start = 0 if full else max(common - _CONTEXT, 0)
             for sign, line in (("-", before), ("+", after)):
                 if line is not None:
-                    yield f"{sign} {_format_line(line.text, cut, full=full)}"
+                    yield f"{sign} {_format_line(line.text, start, full=full)}"
 
 
-def _format_line(line: str, cut: int = 0, *, full: bool = False) -> str:
+def _format_line(line: str, start: int = 0, *, full: bool = False) -> str:
     """
     Return a line, or its repr if it contains invisible characters.
 
-    Unless *full* is true, a line that is too long is truncated and starts at index *cut*.
+    Unless *full* is true, a line that is too long is shortened to an excerpt that starts at index *start*.
     """
     if not full and len(line) > _MAX_LINE:
-        tail = line[cut:]
+        tail = line[start:]
         ellipsis = "…" if len(tail) > _MAX_LINE else ""
-        line = ("…" if cut else "") + tail[:_MAX_LINE] + ellipsis
+        line = ("…" if start else "") + tail[:_MAX_LINE] + ellipsis
     hidden = line != line.rstrip() or not line.expandtabs(1).isprintable()
     return repr(line) if hidden else line

@@ -152,7 +152,11 @@ def _user_key() -> bytes | None:
 
 
 def _check_owner(folder: Path) -> None:
-    """Raise PermissionError if another user owns a folder, or its nearest parent if it does not exist."""
+    """
+    Raise PermissionError if another user owns a folder.
+
+    If the folder does not exist, check its nearest parent that does.
+    """
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if hasattr(os, "geteuid") and existing.stat().st_uid != os.geteuid():
         raise PermissionError

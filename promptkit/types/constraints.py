@@ -10,7 +10,7 @@ import msgspec
 from promptkit.types.kinds import Constraints, split_constraints
 
 #: `datetime` or `time`.
-Moment: TypeAlias = type[datetime | time]
+TemporalType: TypeAlias = type[datetime | time]
 
 _CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _OFFSET: Final = rf"(?:[Zz]|[+-]{_CLOCK})"
@@ -57,7 +57,7 @@ def _multiple_within(step: float, limits: Constraints) -> float:
     """
     Return the smallest multiple of *step* within the bounds; the largest if there is only an upper bound.
 
-    Without bounds, return *step*.
+    If there are no bounds, return *step*.
     """
     if limits.ge is not None:
         return -(-limits.ge // step) * step
@@ -88,21 +88,21 @@ def describe_length(limits: Constraints, noun: str) -> str:
     return f" of {' and '.join(words)} {noun}"
 
 
-def describe_moment(noun: str, kind: Moment, limits: Constraints) -> str:
+def describe_temporal(noun: str, kind: TemporalType, limits: Constraints) -> str:
     """Describe a datetime or a time: whether an offset is required or rejected, and an example."""
-    return f"{noun}{_OFFSET_WORDS[limits.tz]}, as in {moment_example(kind, limits)}"
+    return f"{noun}{_OFFSET_WORDS[limits.tz]}, as in {temporal_example(kind, limits)}"
 
 
-def moment_example(kind: Moment, limits: Constraints) -> str:
+def temporal_example(kind: TemporalType, limits: Constraints) -> str:
     """Return an example of a datetime or a time, with an offset unless offsets are rejected."""
     moment, offset = ("12:00:00", "") if kind is time else ("2026-01-31T12:00:00", "Z")
     return moment + (offset if limits.tz is None else _OFFSET_EXAMPLES[limits.tz])
 
 
-def moment_facets(kind: Moment, limits: Constraints) -> dict[str, str]:
+def temporal_keywords(kind: TemporalType, limits: Constraints) -> dict[str, str]:
     """Return the JSON Schema keywords, other than ``type``, for a `datetime` or a `time`."""
     format_ = "time" if kind is time else "date-time"
-    return {**({"format": format_} if limits.tz else {}), **moment_pattern(kind, limits)}
+    return {**({"format": format_} if limits.tz else {}), **temporal_pattern(kind, limits)}
 
 
 def base64_length(limits: Constraints) -> dict[str, int]:
@@ -111,7 +111,7 @@ def base64_length(limits: Constraints) -> dict[str, int]:
     return {word: 4 * ((bound + 2) // 3) for word, bound in bounds.items() if bound is not None}
 
 
-def moment_pattern(kind: Moment, limits: Constraints) -> dict[str, str]:
+def temporal_pattern(kind: TemporalType, limits: Constraints) -> dict[str, str]:
     """Return the ``pattern`` keyword for the text that msgspec parses as a datetime or a time."""
     date = "" if kind is time else f"{_DATE}[Tt ]"
     return {"pattern": f"^{date}{_TIME}{_OFFSET_PATTERNS[limits.tz]}$"}

@@ -239,7 +239,7 @@ def _media_surrogate(media_type: type[Image | Audio]) -> Surrogate:
 _TEXT: Final = {"type": "string"}
 _BASE64: Final = {"type": "string", "contentEncoding": "base64"}
 
-#: Less important fields of a block are left out, because models read this schema and every word costs tokens.
+#: Less important fields of a block are omitted, because models read this schema and every word costs tokens.
 _BLOCK_SCHEMA: Final = {
     "type": "object",
     "properties": {

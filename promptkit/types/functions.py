@@ -67,7 +67,9 @@ def metadata_of(annotation: Any) -> list[Any]:
 
 def copy_mutable_defaults(function: F) -> F:
     """
-    Wrap *function* so that each call gets a new copy of every mutable default. Without any, return it as is.
+    Wrap *function* so that each call gets a new copy of every mutable default.
+
+    If no default is mutable, return *function* itself.
 
     All calls share a default that cannot be copied, as usual in Python.
     """

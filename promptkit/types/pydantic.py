@@ -20,7 +20,8 @@ from promptkit.errors.suggestions import nearest
 from promptkit.types.content import Surrogate
 from promptkit.types.errors import ABSENT, MAX_ERRORS, ConversionError
 
-#: By the type of a model's schema: the type to parse in place of the model, its description, and an example.
+#: The type to parse in place of a model, its description, and an example, keyed by the type of the model's
+#: schema.
 _MODELS: Final[Mapping[Any, tuple[Any, str, Any]]] = {
     "object": (dict[str, Any], "a JSON object", {}),
     "array": (list[Any], "a list", []),

@@ -52,9 +52,10 @@ ReadFunction: TypeAlias = Callable[[Any], Any]
 
 def parse_text(value: Any) -> str:
     """
-    Return text unchanged. Convert a whole number to text, because some models and tables have 42, not "42".
+    Return text unchanged, and convert an integer to text.
 
-    Other numbers are invalid, because 1.10 would become 1.1.
+    Some models and tables contain 42 instead of "42". Other numbers are invalid, because 1.10 would become
+    1.1.
     """
     if isinstance(value, str):
         return value

@@ -30,7 +30,7 @@ Schema: TypeAlias = Mapping[str, Any]
 
 #: A constant, or a function that computes the value from a type's constraints.
 Words: TypeAlias = str | Callable[[Constraints], str]
-Facets: TypeAlias = Schema | Callable[[Constraints], Schema]
+Keywords: TypeAlias = Schema | Callable[[Constraints], Schema]
 
 
 class Reader(Struct, frozen=True):
@@ -84,9 +84,9 @@ class ScalarType(Reader, frozen=True, kw_only=True):
     #: The JSON Schema of the values that *convert* accepts.
     schema: Schema
     #: Keywords that constraints add to *schema*, other than the limits of numbers and text.
-    facets: Facets = {}
-    #: The JSON Schema of the keys of objects whose keys have this type; None if the type cannot be a key.
-    key_schema: Facets | None = None
+    extra_keywords: Keywords = {}
+    #: The JSON Schema for object keys of this type; None if the type cannot be a key.
+    key_schema: Keywords | None = None
     #: Converts the key of a JSON object to a value.
     convert_key: Convert = parsing.convert_key
     #: Converts a value to text that *read* accepts.
@@ -107,9 +107,9 @@ class ScalarType(Reader, frozen=True, kw_only=True):
         """Return an example that meets the constraints."""
         return self.example(limits) if callable(self.example) else self.example
 
-    def facets_of(self, limits: Constraints) -> Schema:
+    def extra_keywords_for(self, limits: Constraints) -> Schema:
         """Return the keywords that the constraints add to this type's schema."""
-        return self.facets(limits) if callable(self.facets) else self.facets
+        return self.extra_keywords(limits) if callable(self.extra_keywords) else self.extra_keywords
 
     def key_schema_of(self, limits: Constraints) -> Schema:
         """Return the JSON Schema of a key that has the constraints."""
@@ -193,7 +193,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         json_description=constraints.describe_base64,
         example="aGVsbG8=",
         schema={"type": "string", "contentEncoding": "base64", "pattern": parsing.BASE64},
-        facets=constraints.base64_length,
+        extra_keywords=constraints.base64_length,
         write=msgspec.to_builtins,
         one_per_line=True,
         is_inline=False,
@@ -218,21 +218,21 @@ SCALARS: Final[dict[type, ScalarType]] = {
         text_parser(lambda text: datetime.fromisoformat(text.upper())),  # lower case is also accepted
         "a date and time, as in 2026-01-31T12:00",
         "a date and time, as in 2026-01-31T12:00, with an offset (+01:00) or without",
-        json_description=partial(constraints.describe_moment, "a date and time", datetime),
-        example=partial(constraints.moment_example, datetime),
+        json_description=partial(constraints.describe_temporal, "a date and time", datetime),
+        example=partial(constraints.temporal_example, datetime),
         schema={"type": "string"},
-        facets=partial(constraints.moment_facets, datetime),
-        key_schema=partial(constraints.moment_pattern, datetime),
+        extra_keywords=partial(constraints.temporal_keywords, datetime),
+        key_schema=partial(constraints.temporal_pattern, datetime),
         write=datetime.isoformat,
     ),
     time: _build_scalar(
         text_parser(lambda text: time.fromisoformat(text.upper())),
         "a time of day, as in 12:00",
-        json_description=partial(constraints.describe_moment, "a time of day", time),
-        example=partial(constraints.moment_example, time),
+        json_description=partial(constraints.describe_temporal, "a time of day", time),
+        example=partial(constraints.temporal_example, time),
         schema={"type": "string"},
-        facets=partial(constraints.moment_facets, time),
-        key_schema=partial(constraints.moment_pattern, time),
+        extra_keywords=partial(constraints.temporal_keywords, time),
+        key_schema=partial(constraints.temporal_pattern, time),
         write=time.isoformat,
     ),
     timedelta: _build_scalar(
@@ -241,7 +241,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         write=parsing.duration_text,
         json_description="a duration, as in PT1H30M for 1h 30m",
         example="PT1H30M",
-        # Without the format "duration", because it makes some clients send years.
+        # The format "duration" is omitted, because it makes some clients send years.
         schema={"type": "string", "pattern": parsing.DURATION},
         is_inline=False,
     ),
@@ -249,7 +249,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         text_parser(UUID),
         "a UUID",
         example="12345678-1234-5678-1234-567812345678",
-        # Without the format "uuid", because some clients then accept only version 4.
+        # The format "uuid" is omitted, because it makes some clients accept only version 4.
         schema={"type": "string", "pattern": parsing.UUID_TEXT},
         key_schema={"pattern": parsing.UUID_TEXT},
         is_inline=False,

@@ -187,7 +187,7 @@ def _has_format(annotation: Any) -> bool:
         has_format = {
             **scalar.schema,
             **_bound_keywords(kind, limits),
-            **scalar.facets_of(limits),
+            **scalar.extra_keywords_for(limits),
         }.keys() != {"type"}
     elif (surrogate := surrogate_of(kind)) is not None:
         has_format = surrogate.schema.get("type") == "string"  # any parts are described by the schema
@@ -222,7 +222,7 @@ class _SchemaWriter(Struct):
         schema: Schema = {}
         if (scalar := scalar_of(kind)) is not None:
             schema = _remove_unportable_pattern(
-                {**scalar.schema, **_bound_keywords(kind, limits), **scalar.facets_of(limits)}
+                {**scalar.schema, **_bound_keywords(kind, limits), **scalar.extra_keywords_for(limits)}
             )
         elif (surrogate := surrogate_of(kind)) is not None:
             schema = schema_of_surrogate(surrogate, self.definitions)
@@ -354,9 +354,7 @@ def _length_keywords(limits: Constraints, noun: str) -> Schema:
 
 
 def _remove_unportable_pattern(schema: Schema) -> Schema:
-    """
-    Return *schema*. Remove its pattern if that would make some clients reject all tools.
-    """
+    """Return *schema*, after removing its pattern if the pattern would make some clients reject all tools."""
     if _UNPORTABLE.search(schema.get("pattern", "")):
         del schema["pattern"]
     return schema

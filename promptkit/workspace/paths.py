@@ -122,7 +122,7 @@ def files(pattern: str) -> Callable[[], list[str]]:
 
 
 def _list_with_git(root: Path) -> Iterable[str] | None:
-    """Return the files that git lists within the time limit; None without git or a repository."""
+    """Return the files that git lists within the time limit; None if there is no git or no repository."""
     try:
         outcome = execute(_GIT, root, limit=_MAX_BYTES, timeout=_TIMEOUT_S, should_stop=is_cancelled)
     except OSError:  # git is not installed

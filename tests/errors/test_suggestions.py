@@ -1,6 +1,6 @@
 import pytest
 
-from promptkit.errors.suggestions import is_misspelt, nearest
+from promptkit.errors.suggestions import is_misspelling_of, nearest
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_misspelt_names(name, other, misspelt):
     A misspelt name differs in length by at most one letter, and has the same letters in another order or
     about one wrong letter.
     """
-    assert is_misspelt(name, other) is misspelt
+    assert is_misspelling_of(name, other) is misspelt

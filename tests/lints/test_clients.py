@@ -283,7 +283,7 @@ WEAKNESSES = {
         ("text: str", "return user(text) + assistant('x')"),
         ("text: str", "return user(text) + user('x')"),
     ),
-    "cuts_at_blanks": (
+    "splits_at_spaces": (
         "PK503",
         ("text: str, n: int", "return text", "(elicit=False)"),
         ("n: int", "return str(n)", "(elicit=False)"),

@@ -524,13 +524,13 @@ class TestClients:
         ("profile", "sent"),
         [
             (ClientProfile("a"), {"code": "x y", "language": "rust"}),
-            (ClientProfile("b", cuts_at_blanks=True), {"code": "x", "language": "y"}),
-            (ClientProfile("c", cuts_at_blanks=True, keeps_rest=True), {"code": "x", "language": "y rust"}),
+            (ClientProfile("b", splits_at_spaces=True), {"code": "x", "language": "y"}),
+            (ClientProfile("c", splits_at_spaces=True, keeps_rest=True), {"code": "x", "language": "y rust"}),
             (
-                ClientProfile("d", cuts_at_blanks=True, keeps_rest=True, fills_in_text=True),
+                ClientProfile("d", splits_at_spaces=True, keeps_rest=True, fills_in_text=True),
                 {"code": "x y"},
             ),
-            (ClientProfile("e", cuts_at_blanks=True, rejects_missing=True), {"code": "x y"}),
+            (ClientProfile("e", splits_at_spaces=True, rejects_missing=True), {"code": "x y"}),
         ],
     )
     def test_profile_splits_or_drops_values(self, profile, sent):
@@ -541,7 +541,7 @@ class TestClients:
 
     def test_words_are_filled_in_by_position(self):
         """A word at the position of an optional argument is lost, and a text without a word is empty."""
-        profile = ClientProfile("a", cuts_at_blanks=True, keeps_rest=True, fills_in_text=True)
+        profile = ClientProfile("a", splits_at_spaces=True, keeps_rest=True, fills_in_text=True)
 
         @prompt
         def mixed(*, note: str = "", topic: str, town: str):

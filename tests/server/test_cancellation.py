@@ -79,7 +79,7 @@ MALFORMED = [
 COMPLETIONS = {
     "work": lambda dispatcher, pending: dispatcher.answer(pending, Reply(b"done\n")),
     "client": lambda dispatcher, _: dispatcher.cancel(1),
-    "deadline": lambda dispatcher, _: dispatcher._expire(math.inf),
+    "deadline": lambda dispatcher, _: dispatcher._expire_requests(math.inf),
     "end": lambda dispatcher, _: dispatcher.close(0, lambda _: InternalError("the end")),
 }
 

@@ -894,7 +894,7 @@ class TestTimeouts:
     def messages_after(self, client, seconds):
         """Return the messages that are sent when this many seconds have passed."""
         client.sent.clear()
-        client.server._dispatcher._expire(time.monotonic() + seconds)
+        client.server._dispatcher._expire_requests(time.monotonic() + seconds)
         return client.replies()
 
     def next_messages(self, client):
@@ -970,7 +970,9 @@ class TestTimeouts:
             client = Elicited(client_of("2025-11-25"), diff="x").client
             client.sent.clear()
             received = partial(client.server.receive_data, line({"jsonrpc": "2.0", **message}))
-            run_concurrently(partial(client.server._dispatcher._expire, time.monotonic() + 901), received)
+            run_concurrently(
+                partial(client.server._dispatcher._expire_requests, time.monotonic() + 901), received
+            )
 
             replies = [reply for reply in client.replies() if "method" not in reply]
             assert len(replies) == 1 if "result" in message else len(replies) <= 1
@@ -1056,7 +1058,9 @@ class TestTimeouts:
             result = original(*args)
             if not expirations:
                 later = (time.monotonic() + 901,)
-                expirations.append(threading.Thread(target=dispatcher._expire, args=later, daemon=True))
+                expirations.append(
+                    threading.Thread(target=dispatcher._expire_requests, args=later, daemon=True)
+                )
                 expirations[0].start()
                 expirations[0].join(0.1)  # it can block until this call returns
             return result

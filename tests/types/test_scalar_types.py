@@ -241,7 +241,9 @@ class TestEveryRecord:
         record = SCALARS[kind]
         example = record.example_of(NO_LIMITS)
 
-        jsonschema.Draft202012Validator({**record.schema, **record.facets_of(NO_LIMITS)}).validate(example)
+        jsonschema.Draft202012Validator({**record.schema, **record.extra_keywords_for(NO_LIMITS)}).validate(
+            example
+        )
         assert isinstance(record.convert(example, kind), kind)
 
     @pytest.mark.parametrize(
@@ -279,9 +281,9 @@ class TestEveryRecord:
     def test_no_pattern_has_lookaround(self, kind):
         """No pattern has lookaround, because some clients cannot read tools with such schemas."""
         record = SCALARS[kind]
-        facets, key = record.facets_of(NO_LIMITS), record.key_schema_of(NO_LIMITS)
+        extra_keywords, key = record.extra_keywords_for(NO_LIMITS), record.key_schema_of(NO_LIMITS)
 
-        schemas = {"value": {**record.schema, **facets}, "key": key}
+        schemas = {"value": {**record.schema, **extra_keywords}, "key": key}
 
         assert not re.search(r"\(\?[^:]", msgspec.json.encode(schemas).decode())
 

@@ -36,7 +36,7 @@ APPENDED: Final = "\n\nARGUMENTS: "
 
 _ALL: Final = "arguments"
 
-#: Prefix of the names of unnamed arguments.
+#: The prefix of the names that unnamed arguments get.
 _NUMBERED: Final = "argument_"
 
 #: Longer hints are truncated, because each positional argument repeats the hint.
@@ -119,7 +119,7 @@ class _ClaudeText:
         self._lines = LineNumbers(file.body, file.line)
         self._tokens = list(self._scan())
         self._has_all = any(token["all"] for token in self._tokens)
-        self._positional = self._find_positional()
+        self._positional = self._find_positional_parameters()
         self.parameters = (
             (CommandParameter(_ALL, self.hint),) if self._has_all else tuple(self._positional.values())
         )
@@ -181,13 +181,17 @@ class _ClaudeText:
         return reason is None
 
     def _argument_number(self, token: re.Match[str]) -> int | None:
-        """Return the number of a placeholder's argument, or None if it does not refer to one argument."""
+        """
+        Return the number of the argument that a placeholder refers to.
+
+        Return None if the placeholder does not refer to exactly one argument.
+        """
         if token["named"] is not None:
             return self._numbers[token["named"]]
         digits = token["index"] or token["number"]
         return None if digits is None else int(digits)
 
-    def _find_positional(self) -> dict[int, CommandParameter]:
+    def _find_positional_parameters(self) -> dict[int, CommandParameter]:
         """Return the parameters for positional arguments, keyed by number."""
         sources: dict[int, str] = {}
         for token in () if self._has_all else self._tokens:

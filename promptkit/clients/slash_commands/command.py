@@ -104,8 +104,8 @@ class FilePart:
             The path of the file, relative to the workspace.
 
         source:
-            The text of the reference if it is kept in the text, which the content of the file follows. None
-            if the content of the file replaces the reference.
+            The reference as written, if it stays in the text and the file's content follows the text. None if
+            the content of the file replaces the reference.
     """
 
     path: str

@@ -181,8 +181,12 @@ def _format_call(function: str, arguments: Iterable[str], depth: int) -> str:
     line = f"{function}({', '.join(arguments)})"
     if len(line) + depth <= _WIDTH and "\n" not in line:
         return line
-    blanks = " " * depth
-    return f"{function}(\n" + "".join(f"{blanks}    {argument},\n" for argument in arguments) + f"{blanks})"
+    indentation = " " * depth
+    return (
+        f"{function}(\n"
+        + "".join(f"{indentation}    {argument},\n" for argument in arguments)
+        + f"{indentation})"
+    )
 
 
 def _quote(text: str) -> str:

@@ -107,9 +107,9 @@ class Endpoint:
         self._sessions = sessions
         self._limits = limits
         self._budget = MemoryBudget(limits.held)
-        self.offer(Capabilities())
+        self.declare_capabilities(Capabilities())
 
-    def offer(self, capabilities: Capabilities, observe: Observe | None = None) -> None:
+    def declare_capabilities(self, capabilities: Capabilities, observe: Observe | None = None) -> None:
         """
         Declare these capabilities to clients from now on.
 
@@ -228,7 +228,11 @@ class Endpoint:
 
 
 def _respond_without_reply(head: Head, message: Message) -> HttpResponse:
-    """Return the response to a notification or a response, or to an array of them."""
+    """
+    Return the HTTP response to a body that needs no JSON-RPC reply.
+
+    The body contains a notification, a response, or an array of them.
+    """
     if message.is_response and _is_modern(head):
         return reject(400, InvalidRequest("in this revision, clients must not send responses"))
     version = head.get(_VERSION)
@@ -247,7 +251,7 @@ def _is_modern(head: Head) -> bool:
 
 
 def _owner(channel: Channel) -> str:
-    """Return the identity that owns the caller's sessions; ``""`` without authentication."""
+    """Return the identity that owns the caller's sessions; ``""`` if the caller is not authenticated."""
     return "" if channel.principal is None else channel.principal.identity
 
 

@@ -136,7 +136,7 @@ class Guard:
 
     def cors_headers(self, head: Head) -> tuple[tuple[bytes, bytes], ...]:
         """
-        Return the headers that let a page from an allowed origin read the response; none for other origins.
+        Return the headers that let a page from an allowed origin read the response; empty for other origins.
         """
         origin = head.get(b"origin")
         if origin is None or not self.allows_origin(origin):

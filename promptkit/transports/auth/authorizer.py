@@ -28,7 +28,7 @@ from promptkit.standard_error import say
 from promptkit.transports.auth.token_file_verifier import TokenFile, is_token
 from promptkit.transports.auth.urls import secure_url
 
-#: The start of the path of a resource's metadata. The resource's own path is appended to it.
+#: The prefix of the path to a resource's metadata, to which the resource's own path is appended.
 _WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 
 _BEARER: Final = b"bearer "
@@ -40,7 +40,7 @@ class BearerScheme:
 
     Args:
         resource:
-            The server's URL for clients, which is the audience of tokens. It can be None without an issuer.
+            The server's URL for clients, which is the audience of tokens. It can be None if *issuer* is None.
 
         issuer:
             The issuer of tokens, or None if clients cannot request tokens themselves.
@@ -238,7 +238,7 @@ class Authorizer:
         """
         Return the response that rejects *requests* and names all needed scopes, or None if none are missing.
 
-        Without an issuer, clients cannot get a token with more scopes, so no request is rejected here.
+        If there is no issuer, clients cannot get a token with more scopes, so no request is rejected here.
 
         Args:
             requests:
@@ -304,7 +304,7 @@ def create_authorizer(
             The server's URL for clients, which is the audience of an issuer's tokens.
 
         issuer:
-            The issuer of tokens. Without a *verifier*, the tokens are JSON Web Tokens.
+            The issuer of tokens. If *verifier* is None, the tokens are JSON Web Tokens.
 
         token_file:
             The path of a token file.

@@ -128,7 +128,7 @@ class Application:
         """Start serving another catalog, and notify clients of the changes."""
         server = self.start()
         server.replace(catalog)
-        self._offer(server)
+        self._declare_capabilities(server)
 
     def join(self, siblings: "Siblings", number: int) -> None:
         """
@@ -170,7 +170,7 @@ class Application:
                 scopes=settings.scopes,
                 count_waiting=bool if self._metrics is None else self._metrics.count_waiting,
             )
-            self._offer(server)
+            self._declare_capabilities(server)
             if self._siblings is None:
                 server.join()
             else:
@@ -192,8 +192,8 @@ class Application:
         server.join(number, len(siblings), siblings.send)
         siblings.receive(number, receive)
 
-    def _offer(self, server: SharedServer) -> None:
-        self._endpoint.offer(server.capabilities, server.observe)
+    def _declare_capabilities(self, server: SharedServer) -> None:
+        self._endpoint.declare_capabilities(server.capabilities, server.observe)
 
     def close(self, grace: float) -> None:
         """

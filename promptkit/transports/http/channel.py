@@ -70,7 +70,7 @@ class HttpChannel:
             The complete body, once it has arrived.
 
         principal:
-            The principal of the request, or None without authorization.
+            The principal of the request, or None if requests do not need tokens.
 
         requests:
             The requests in the message. It is emptied once they are answered or dropped, because they refer

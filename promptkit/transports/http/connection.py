@@ -56,7 +56,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
 
     Args:
         head:
-            Maximum size of the head of a request, in bytes.
+            Maximum size of a request's head, in bytes.
 
         fields:
             Maximum number of header fields in a request.
@@ -80,7 +80,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
             response.
 
         unread:
-            Maximum number of unread bytes of all clients together.
+            Maximum total of unread bytes across all clients.
 
         unread_body:
             Maximum number of bytes of a request's body that have arrived, but that the application has not
@@ -105,7 +105,9 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
 
 class _Backlog(Struct, gc=False):
     """
-    The unread bytes of one client: *size* at first, and *left* at the last measurement, at the time *since*.
+    The unread bytes of one client: *size* when it stopped reading, and *left* at the last measurement.
+
+    *since* is the time of that measurement.
     """
 
     size: int
@@ -115,14 +117,15 @@ class _Backlog(Struct, gc=False):
 
 class Backlogs:
     """
-    The numbers of bytes that clients have not read yet, keyed by transport.
+    The number of bytes that each client has not read yet, keyed by transport.
 
     Args:
         limit:
-            Maximum number of unread bytes of all clients together. A single client is allowed to exceed it.
+            Maximum total of unread bytes across all clients. If only one client has unread bytes, it may
+            exceed the limit.
 
         seconds:
-            Time over which a client's rate is measured.
+            Interval over which each client's reading rate is measured.
     """
 
     def __init__(self, limit: int, seconds: float) -> None:
@@ -182,7 +185,7 @@ class Connections:
             Whether each connection is closed after its next reply.
 
         backlogs:
-            The numbers of bytes that clients have not read.
+            The number of bytes that each client has not read yet.
 
         timeouts:
             Maximum time in each phase, in seconds. The time for a body is limited by the application instead.
@@ -232,7 +235,7 @@ class Connections:
         self.backlogs.sweep(previous)
 
     @property
-    def are_all_busy(self) -> bool:
+    def all_busy(self) -> bool:
         """Whether each connection has an unanswered request."""
         return all(connection.is_busy for connection in self._open)
 
@@ -541,7 +544,11 @@ class HttpConnection(asyncio.Protocol):
         self.transport.write_eof()
 
     def _discard_input(self) -> None:
-        """Start discarding all input. Closing the connection while the client sends would lose the reply."""
+        """
+        Start discarding all input.
+
+        Closing the connection while the client is still sending would lose the reply.
+        """
         self._phase = Phase.NOTHING
         self._since = self.connections.now
 

@@ -68,7 +68,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             How to offer skills to clients without the skills extension.
 
         body_limit:
-            Maximum size of the body of a request, in bytes.
+            Maximum size of a request's body, in bytes.
 
         limits:
             Further limits on what a client can request.
@@ -109,7 +109,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 def public_hosts_and_origins(url: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """
-    Return the hosts and the origins to allow for a server's public URL. Without a URL, both are empty.
+    Return the hosts and the origins to allow for a server's public URL; both are empty if it is None.
 
     Raises:
         ValueError: If *url* is not the URL of a server.

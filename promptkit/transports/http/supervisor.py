@@ -209,17 +209,17 @@ class Supervisor:
             self._stop_listening()
             self._kill(signal.SIGTERM)
             until = time.monotonic() + self._grace + _KILL_AFTER_S
-            while self._are_running() and len(self._signals) == 1 and time.monotonic() < until:
+            while self._any_running() and len(self._signals) == 1 and time.monotonic() < until:
                 time.sleep(_POLL_EVERY_S)
                 self._reap()
             self._kill(signal.SIGKILL)
-            while self._are_running():
+            while self._any_running():
                 time.sleep(_POLL_EVERY_S)
                 self._reap()
             if len(self._signals) > 1:
                 die_by_signal(self._signals[-1])
 
-        def _are_running(self) -> bool:
+        def _any_running(self) -> bool:
             return any(slot.pid for slot in self._slots)
 
         def _kill(self, number: int) -> None:

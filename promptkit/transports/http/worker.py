@@ -230,7 +230,7 @@ class HttpWorker:
         await asyncio.gather(*self._opening, return_exceptions=True)
         # Each client can send one more request on its connection.
         linger = min(until - self._loop.time(), _LINGER_S)
-        await self._wait_until(lambda: self._connections.are_all_busy, linger)
+        await self._wait_until(lambda: self._connections.all_busy, linger)
         self._connections.end_idle()
         await self._close_application(until)
         self._connections.end_idle()

@@ -46,7 +46,7 @@ class Outcome:
     def __init__(self, message, limits=None, **fields):
         self.channel = Replies()
         endpoint = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, limits or Limits())
-        endpoint.offer(Capabilities(changes=True))
+        endpoint.declare_capabilities(Capabilities(changes=True))
         head_fields = {
             **{name.replace("-", "_"): value for name, value in repeated_headers(message).items()},
             **fields,
@@ -489,7 +489,9 @@ class TestHeaders:
         """Observers get a request whose headers do not match, and its error."""
         observed = []
         endpoint = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, Limits())
-        endpoint.offer(Capabilities(), lambda request, reply: observed.append((request.method, reply.line)))
+        endpoint.declare_capabilities(
+            Capabilities(), lambda request, reply: observed.append((request.method, reply.line))
+        )
         fields = {**modern_headers(modern(1, "prompts/list")), "mcp-method": "prompts/get"}
         head_fields = {name.replace("-", "_"): value for name, value in fields.items()}
 

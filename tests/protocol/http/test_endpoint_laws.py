@@ -118,7 +118,7 @@ def check(result, replies):
 def endpoint():
     """One endpoint for all examples, so that they can affect each other."""
     shared = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, LIMITS)
-    shared.offer(Capabilities(changes=True))
+    shared.declare_capabilities(Capabilities(changes=True))
     return shared
 
 

@@ -362,12 +362,12 @@ class TestPipelining:
         connections = Connections(ConnectionLimits())
         connection = HttpConnection(application, connections, loop)
         connection.connection_made(transport([]))
-        states = [connections.are_all_busy]
+        states = [connections.all_busy]
         connection.data_received(HEAD + b"\r\n")
-        states.append(connections.are_all_busy)
+        states.append(connections.all_busy)
         assert [*tasks.pop().__await__()] == []
 
-        assert [*states, connections.are_all_busy] == [False, True, False]
+        assert [*states, connections.all_busy] == [False, True, False]
 
     @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
     @pytest.mark.parametrize("following", [b"", (HEAD + b"\r\n") * 3], ids=["nothing", "requests"])
