@@ -29,7 +29,7 @@ def test_page_opens_with_its_first_case(visit_recipes):
     page.get_by_role("navigation", name="Cases").get_by_role("link", name="cold").click()
 
     expect(page.get_by_role("textbox", name="tone")).to_have_value("cold")
-    page.wait_for_load_state()  # until its style sheet is loaded, the new page also shows the panel of other tabs
+    page.wait_for_load_state()  # before its style sheet is loaded, the new page shows both panels
     expect(page.get_by_role("tabpanel", name="Conversation")).to_contain_text("Review y = 2 in a cold tone.")
 
 
