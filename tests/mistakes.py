@@ -40,7 +40,7 @@ FOUND = """\
 recipes/names.py:3: error PK201: prompt 'my prompt:x': a name must have 1 to 64 characters: letters A-Z and a-z, digits, '_' and '-'
     call it 'my-prompt-x'
 recipes/signatures.py:4: error PK301: prompt 'bare': parameter 'diff' has no annotation
-    write its type, as in 'diff: str'
+    write its type, for example 'diff: str'
 recipes/signatures.py:8: error PK302: prompt 'packed': parameter '*diffs' has no fixed name
     name each parameter; clients fill them one by one
 recipes/signatures.py:12: error PK304: prompt 'typed': no client can fill parameter 'when' of type complex

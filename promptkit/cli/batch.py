@@ -245,7 +245,7 @@ def _join(
         unused, keys = results.find_unused(MAX_LISTED)
     if unanswered:
         what = "an answer" if parse is None else "a valid answer"
-        print_error(f"{counted(unanswered, 'row')} without {what}: see their 'error'")
+        print_error(f"{counted(unanswered, 'row')} without {what}: see their 'error' field")
     if unused:
         print_error(f"{counted(unused, 'result')} without a row: {format_names(keys, unused)}")
     return Exit.FAILED if unanswered or unused else Exit.OK

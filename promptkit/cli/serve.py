@@ -425,7 +425,7 @@ def _parse_socket_mode(text: str) -> int:
     is_mode = len(text) in (3, 4) and not text.strip("01234567") and int(text, 8) <= 0o777
     require(is_mode, f"{text!r} is not a mode: write three octal digits, such as 660")
     is_own = int(text, 8) & 0o600 == 0o600  # TOML parses 0o660 as 432
-    require(is_own, f"{text!r} denies access to the server's own user: start with 6, as in 660")
+    require(is_own, f"{text!r} denies access to the server's own user: start with 6, for example 660")
     return int(text, 8)
 
 

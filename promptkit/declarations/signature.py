@@ -145,7 +145,7 @@ def _is_servable(parameter: inspect.Parameter, report: Report) -> bool:
         hint = "remove the '/' from the signature; clients fill parameters by name"
         report.add(Rule.POSITIONAL_ONLY, message, hint, name)
     elif parameter.annotation is parameter.empty:
-        hint = f"write its type, as in '{name}: str'"
+        hint = f"write its type, for example '{name}: str'"
         if name in ("self", "cls"):
             hint = "move the function out of its class, or decorate a bound method: prompt(instance.method)"
         report.add(Rule.MISSING_ANNOTATION, f"parameter {name!r} has no annotation", hint, name)

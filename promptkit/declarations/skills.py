@@ -88,7 +88,7 @@ class Skill(Decorated, Generic[R]):
             TypeError: If the request is not text.
         """
         if not isinstance(request, str) or not request.strip():
-            msg = f"case({request!r}): pass the text that a user writes, as in case('ship it')"
+            msg = f"case({request!r}): pass the text that a user writes, for example case('ship it')"
             raise TypeError(msg)
         location, module = locate_caller()
         case = SkillCase(request, location, lambda: request, module, wanted=wanted)

@@ -33,7 +33,7 @@ def read_cases(file: Path) -> dict[str, tuple[Case, ...]]:
     except OSError as error:
         raise LoadError(file.name, error.strerror or str(error)) from None
     except ValueError as error:
-        raise LoadError(file.name, f"it is not TOML: {error}") from None
+        raise LoadError(file.name, f"it is not valid TOML: {error}") from None
     return {
         prompt: tuple(
             _build_case(file, prompt, name, arguments)

@@ -157,7 +157,7 @@ def _lint_system_parts(sent: SentMessages, report: Report) -> None:
     """Report an execution path that has a system part but no turns."""
     for conversation in sent.conversations:
         if conversation and all(each.role == "system" for each in conversation):
-            hint = "add a user message, as in system(...) + user(...)"
+            hint = "add a user message, for example system(...) + user(...)"
             report.add(Rule.NO_MESSAGE, "it has a system part but no turn", hint, conversation[0].node)
 
 

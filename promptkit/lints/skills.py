@@ -237,7 +237,8 @@ def lint_routing(catalog: Catalog) -> Iterator[Diagnostic]:
     for skill in skills:
         if is_english(skill.description) and not re.search(_TRIGGER, skill.description, re.IGNORECASE):
             message = "its description does not say when to use it, so models may not choose it"
-            hint = "add when to use it, as in 'Use it when the user asks for a review, or before a commit.'"
+            example = "Use it when the user asks for a review, or before a commit."
+            hint = f"state when to use it, for example {example!r}"
             yield _owner(skill).diagnostic(Rule.NO_TRIGGER, message, hint, _description_location(skill))
     ranking = ranking_of(skills)
     pairs = sorted(ranking.similar_pairs(_MIN_OVERLAP), key=lambda pair: (-pair[0], *pair[1:]))

@@ -469,7 +469,7 @@ class TestCompile:
                 str,
                 Arg("The code"),
                 "the default Arg(",
-                "write it inside the annotation, as in Annotated[str, Arg('...')]",
+                "write it inside the annotation, for example Annotated[str, Arg('...')]",
             ),
         ],
         ids=["int", "None", "Literal", "Enum", "optional", "list", "tuple", "sequence", "Arg"],

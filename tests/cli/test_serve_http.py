@@ -100,8 +100,8 @@ class TestOptions:
             ("668", "'668' is not a mode: write three octal digits, such as 660"),
             ("1660", "'1660' is not a mode: write three octal digits, such as 660"),
             ("rw-rw----", "'rw-rw----' is not a mode: write three octal digits, such as 660"),
-            ("060", "'060' denies access to the server's own user: start with 6, as in 660"),
-            ("432", "'432' denies access to the server's own user: start with 6, as in 660"),
+            ("060", "'060' denies access to the server's own user: start with 6, for example 660"),
+            ("432", "'432' denies access to the server's own user: start with 6, for example 660"),
             ("٦٦٠", "'٦٦٠' is not a mode: write three octal digits, such as 660"),
         ],
     )

@@ -250,7 +250,7 @@ def test_a_diagnostic_serializes_to_json(recipes):
         "rule": "missing-annotation",
         "severity": "error",
         "message": "prompt 'p': parameter 'a' has no annotation",
-        "hint": "write its type, as in 'a: str'",
+        "hint": "write its type, for example 'a: str'",
         "file": str(folder / "bare.py"),
         "line": 4,
         "column": 7,

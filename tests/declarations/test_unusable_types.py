@@ -290,7 +290,7 @@ LEAVE = "remove {} and check the value in the function"
         (
             Annotated[int | None, msgspec.Meta(ge=0)],
             "has a constraint that int | None does not support: ge",
-            "constrain the intended member, as in Annotated[int, ...] | ...",
+            "constrain the intended member, for example Annotated[int, ...] | ...",
         ),
     ],
     ids=str,

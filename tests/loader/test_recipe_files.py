@@ -179,7 +179,11 @@ class TestSubfolders:
         ("files", "file", "hint"),
         [
             (["x.py", "x/__init__.py"], "x.py", "correct the line; the other recipes are still served"),
-            (["v1.2/y.py"], "v1.2/y.py", "rename the folder, as in 'v1_2': module names cannot have dots"),
+            (
+                ["v1.2/y.py"],
+                "v1.2/y.py",
+                "rename the folder, for example to 'v1_2': module names cannot contain dots",
+            ),
         ],
     )
     def test_hint_for_a_name_that_cannot_be_imported(self, write_file, files, file, hint):

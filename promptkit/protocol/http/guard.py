@@ -224,7 +224,8 @@ def _without_port(host: str) -> str:
 def _parse_origin(text: str) -> bytes:
     parts = urlsplit(text)
     if text != "*" and (not parts.scheme or not parts.netloc or parts.path.strip("/") or parts.query):
-        msg = f"{text!r} is not an origin: write it as https://chat.example, with a port if it has one"
+        expected = "expected something like https://chat.example, with a port if it has one"
+        msg = f"{text!r} is not a valid origin: {expected}"
         raise ValueError(msg)
     return text.rstrip("/").lower().encode("latin-1", "replace")
 

@@ -18,7 +18,7 @@ class TestInstall:
 
         assert (code, err) == (0, "")
         lines = [line for line in out.splitlines() if not line.startswith(" ")]
-        assert lines == [f"{title} has the server 'team-prompts'" for title in ("Zed", "goose", "Codex")]
+        assert lines == [f"{title} now has the server 'team-prompts'" for title in ("Zed", "goose", "Codex")]
         for name in ("zed", "goose", "codex"):
             assert str(project / "prompts") in json.dumps(entries(name)["team-prompts"])
         assert [line for line in repeated.splitlines() if not line.startswith(" ")] == [
@@ -121,7 +121,7 @@ class TestClientsAndTargets:
 
     def test_client_named_twice(self, project, promptkit):
         """A repeated client counts once."""
-        assert promptkit("install", "zed", "zed", "prompts")[1].count("Zed has the server") == 1
+        assert promptkit("install", "zed", "zed", "prompts")[1].count("Zed now has the server") == 1
 
     def test_options_between_clients(self, project, promptkit):
         """Options can appear between clients and targets."""
