@@ -148,7 +148,7 @@ def _format_notes(notes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, reason in not_rendered.items():
         if reason not in phrases:
             yield "notice", f"not rendered with default or generated arguments: {name}: {reason}"
-    yield from (("error", f"a server would not start with {reason}") for reason in notes.get("refused", ()))
+    yield from (("error", f"a server would not start: {reason}") for reason in notes.get("refused", ()))
 
 
 def _print(catalog: Catalog, notes: Mapping[str, Any], output: Output, *, is_github: bool) -> None:

@@ -415,8 +415,8 @@ def find_requirements(contents: Contents, metadata: Metadata) -> list[str]:
         if canonicalize_name(metadata.name) in installed or (not installed and find_spec(name)):
             msg = (
                 f"{file} imports {name!r}, which is outside {contents.folder.name!r}, so it would be missing "
-                "from the package: move it there, or publish it as a separate package and add "
-                "that with --require"
+                "from the package: move that module there, or publish it as a separate package "
+                "and add the package with --require"
             )
             raise PackageError(msg)
         if not installed or not required.isdisjoint(installed):

@@ -366,7 +366,7 @@ def _parse_skill_forms(text: str) -> frozenset[SkillForm]:
     """Parse comma-separated forms of skills."""
     forms = frozenset(part.strip() for part in text.split(","))
     known = frozenset(SKILL_FORMS)
-    require(forms <= known, f"{text!r} is not one of tools, prompts, or tools,prompts")
+    require(forms <= known, f"{text!r} is invalid: use tools, prompts, or tools,prompts")
     return known & forms
 
 
@@ -435,6 +435,6 @@ def _parse_descriptor(text: str) -> int | str:
         return text
     require(
         is_unsigned_number(text, max_digits=6),
-        f"{text!r} is neither the number of a descriptor nor the word systemd",
+        f"{text!r} is not the number of a descriptor or the word systemd",
     )
     return int(text)

@@ -100,7 +100,7 @@ class MarkdownPrompt(Prompt[..., Workflow]):
         key = str(self.body.file), str(self.body.root)
         if _last_read.get(key) is not self:
             subject = f"<prompt {self.options.name!r} at {self.location}>"
-            msg = f"{subject} cannot be pickled: its file has been read again since"
+            msg = f"{subject} cannot be pickled: its file has been reloaded since then"
             raise PicklingError(msg)
         return markdown_prompt_at, key
 

@@ -154,7 +154,7 @@ def checked_sizes(sizes: str | Iterable[str]) -> tuple[str, ...]:
 def checked_theme(theme: Literal["light", "dark"] | None) -> Literal["light", "dark"] | None:
     """Return *theme* if it is None or MCP defines that theme."""
     if theme not in (None, "light", "dark"):
-        msg = f"theme {theme!r} is neither 'light' nor 'dark'"
+        msg = f"theme must be 'light' or 'dark', not {theme!r}"
         raise ValueError(msg)
     return theme
 

@@ -294,10 +294,10 @@ def find_case_problem(
     if case.wanted == (first is skill):
         return None
     if not case.wanted:
-        return f"it ranks first for the request {case.name!r}, which is not for it"
+        return f"it ranks first for the request {case.name!r}, which is not meant for it"
     own = next((f"{cosine:.2f}" for cosine, number in ranked if skills[number] is skill), None)
     if first is None or own is None:
-        return f"its description contains no word of the request {case.name!r}"
+        return f"its description contains none of the words in the request {case.name!r}"
     return f"{first.name!r} ({ranked[0][0]:.2f}) ranks before it ({own}) for the request {case.name!r}"
 
 

@@ -629,7 +629,7 @@ class TestMistakes:
         """A function with an unsupported signature is rejected when the completer is created."""
         message = (
             r"^complete function '.+' must take \(\), \(typed\) or \(typed, arguments\): "
-            r"give its other parameters defaults, or wrap it in a lambda$"
+            r"give defaults to its other parameters, or wrap it in a lambda$"
         )
         with pytest.raises(TypeError, match=message):
             Completer(function)

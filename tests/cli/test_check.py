@@ -274,7 +274,7 @@ class TestGitHub:
         assert capsys.readouterr().out == (
             f"::notice title=promptkit::{UNDESCRIBED}: needs\n"
             "::notice title=promptkit::not rendered because they need examples: needs\n"
-            "::error title=promptkit::a server would not start with no,file: the file cannot be read: "
+            "::error title=promptkit::a server would not start: no,file: the file cannot be read: "
             "No such file or directory\n"
         )
 

@@ -77,7 +77,7 @@ VALID = [
     (
         ["check", "--token-file", "nofile"],
         1,
-        f"{SERVED}a server would not start with {ABSENT}\n",
+        f"{SERVED}a server would not start: {ABSENT}\n",
         {**CHECKED, "refused": [ABSENT]},
     ),
     (["complete", "review", "language", "r"], 0, "rust\n", COMPLETED),

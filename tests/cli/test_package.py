@@ -301,8 +301,8 @@ class TestRequirements:
         assert (code, out) == (1, "")
         assert err == (
             "promptkit: nothing was built: _more.py imports 'shelf', which is outside 'prompts', so it "
-            "would be missing from the package: move it there, or publish it as a separate package and add "
-            "that with --require\n"
+            "would be missing from the package: move that module there, or publish it as a separate "
+            "package and add the package with --require\n"
         )
 
     def test_imports_of_skill_scripts_are_not_required(self, acme, build):
