@@ -228,8 +228,8 @@ def test_an_annotation_that_is_not_a_type_is_reported(annotation, problem, hint)
 @pytest.mark.parametrize(
     ("annotation", "hint"),
     [
-        ("any | None", "a function is not a type: write the intended type, as in str | None"),
-        ("str | dt", "a module is not a type: write one of its classes, as in datetime.datetime"),
+        ("any | None", "a function is not a type: write the intended type, for example str | None"),
+        ("str | dt", "a module is not a type: write one of its classes, for example datetime.datetime"),
     ],
 )
 def test_a_union_with_a_non_type_is_unresolved(annotation, hint):
