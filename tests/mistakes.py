@@ -45,7 +45,7 @@ recipes/signatures.py:8: error PK302: prompt 'packed': parameter '*diffs' has no
     name each parameter; clients fill them one by one
 recipes/signatures.py:12: error PK304: prompt 'typed': no client can fill parameter 'when' of type complex
     use a type that can be written as text or JSON, or register this one with promptkit.register_type
-recipes/signatures.py:12: error PK305: prompt 'typed': parameter 'tone' has the default 'warm', which is not int
+recipes/signatures.py:12: error PK305: prompt 'typed': parameter 'tone' has the default 'warm', which is not of type int
     correct the default, or widen the annotation
-recipes/twice.py:7: error PK202: prompt 'plan': already defined at recipes/twice.py:3
+recipes/twice.py:7: error PK202: prompt 'plan': it is already defined at recipes/twice.py:3
     rename one of them, or give it a name with @prompt(name='plan-2')"""  # noqa: E501 (each diagnostic is one line)

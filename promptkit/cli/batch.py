@@ -113,7 +113,7 @@ class _Batch:
             options.error("standard input already contains the rows: pass a file to --set")
         for option, pairs in (("--map", options.map), ("--field", options.field)):
             if len(dict(pairs)) < len(pairs):
-                options.error(f"{option} is given twice for the same name")
+                options.error(f"{option} was given twice for the same name")
         try:
             line_format.check_fields(dict(options.field))
         except ValueError as error:

@@ -48,7 +48,7 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
         key, equals, value = word.partition("=")
         description = "a word without '='" if arguments.secret else repr(word)
         _require(equals, f"{description} is not an argument: write KEY=VALUE, or KEY=@FILE")
-        _require(key not in values, f"{key!r} is given twice: pass it only once")
+        _require(key not in values, f"{key!r} was given twice: pass it only once")
         values[key] = value
     is_read_once = [*values.values()].count("@-") < 2
     _require(is_read_once, "only one argument can be read from standard input: pass KEY=@FILE for the others")

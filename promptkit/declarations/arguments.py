@@ -111,7 +111,7 @@ def _check_default(parameter: Parameter, report: Report) -> None:
     if not has_type(parameter.default, parameter.annotation):
         message = (
             f"parameter {parameter.name!r} has {_format_default(parameter)}, "
-            f"which is not {type_name(parameter.annotation)}"
+            f"which is not of type {type_name(parameter.annotation)}"
         )
         report.add(Rule.INVALID_DEFAULT, message, _default_hint(parameter), parameter.name)
 

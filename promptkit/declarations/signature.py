@@ -230,7 +230,7 @@ def _check_notes(name: str, annotation: Any, report: Report) -> None:
     """Report an `Arg` that is not called, and a second `Arg` for one parameter."""
     notes = metadata_of(annotation)
     if any(note is Arg for note in notes):
-        message = f"parameter {name!r} has Arg in its annotation without calling it"
+        message = f"parameter {name!r} has an uncalled Arg in its annotation"
         hint = "call it: Arg('what to enter')"
         report.add(Rule.BARE_ARG, message, hint, name)
     if sum(isinstance(note, Arg) for note in notes) > 1:

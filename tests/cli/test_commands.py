@@ -620,7 +620,7 @@ class TestRender:
             (["fail"], 1, ["prompt 'fail' failed at recipes/shelf.py:26"]),
             (["revew"], 2, ["unknown prompt 'revew'", "'review'?"]),
             (["xy"], 2, ["unknown prompt 'xy'", "promptkit list recipes"]),
-            (["review", "diff=x", "diff=y"], 2, ["'diff' is given twice: pass it only once"]),
+            (["review", "diff=x", "diff=y"], 2, ["'diff' was given twice: pass it only once"]),
             (["leave"], 1, ["prompt 'leave' failed at recipes/shelf.py:22"]),
             (["review", "diff"], 2, ["'diff'", "KEY=VALUE"]),
             (["review", "diff=@nowhere"], 2, ["'diff'", "'nowhere'", "No such file"]),
