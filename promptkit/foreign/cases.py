@@ -65,5 +65,7 @@ def _build_case(file: Path, prompt: str, name: str, arguments: Any) -> Case:
 
 def _require_table(file: Path, header: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise LoadError(file.name, f'{header} is not a table: write [PROMPT."case name"] above its arguments')
+        raise LoadError(
+            file.name, f'{header} must be a table: write [PROMPT."case name"] above its arguments'
+        )
     return value

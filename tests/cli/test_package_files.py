@@ -362,9 +362,7 @@ class TestSecrets:
             f'{PROJECT}[tool.promptkit.serve]\ntoken-file = "prompts/team.tokens"\n', encoding="utf-8"
         )
 
-        assert package_error().startswith(
-            "'a.txt' is the file that [tool.promptkit.serve] names with token-file"
-        )
+        assert package_error().startswith("'a.txt' is the file for token-file in [tool.promptkit.serve]")
 
     def test_path_from_another_folder(self, acme, package_error, monkeypatch, tmp_path):
         """A relative path of a secret file is resolved from the project, and from the current folder."""
@@ -374,7 +372,7 @@ class TestSecrets:
         )
         monkeypatch.chdir(tmp_path)
 
-        assert package_error("acme/prompts").startswith("'state.keys' is the file that")
+        assert package_error("acme/prompts").startswith("'state.keys' is the file for state-keys")
 
     @pytest.mark.parametrize("mode", [0o600, 0o400, 0o700])
     def test_private_files(self, mode, acme, package, package_error):
