@@ -235,7 +235,7 @@ class TestSubfolders:
 
         (diagnostic,) = load(write_file.folder).diagnostics
 
-        assert diagnostic.message.endswith("is not served: there are too many folders")
+        assert diagnostic.message.endswith("is not served: the target has more than 3 folders")
         assert len(list_served(write_file.folder)) == 2
 
     def test_missing_folder_has_no_entries(self, tmp_path):
