@@ -257,7 +257,7 @@ class TestTarget:
         (tmp_path / "recipes").touch()
 
         with pytest.raises(
-            LoadError, match=r"there is no folder recipes or prompts here: pass one, or set target"
+            LoadError, match=r"there is no folder recipes or prompts here: pass a target, or set one"
         ):
             find_targets()
 

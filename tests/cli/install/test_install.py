@@ -343,7 +343,7 @@ class TestTargets:
 
         assert code == 2
         assert err == (
-            "promptkit: cannot load 'nowhere': it is neither a file or folder nor a module that a "
+            "promptkit: cannot load 'nowhere': it is not a folder, a file, or a module that a "
             "client can import; there are recipes in 'prompts/'\n"
         )
         assert not config_path("zed").exists()

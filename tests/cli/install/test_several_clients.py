@@ -22,7 +22,8 @@ class TestInstall:
         for name in ("zed", "goose", "codex"):
             assert str(project / "prompts") in json.dumps(entries(name)["team-prompts"])
         assert [line for line in repeated.splitlines() if not line.startswith(" ")] == [
-            f"{line}: nothing to change" for line in lines
+            f"{title} already has the server 'team-prompts': nothing to change"
+            for title in ("Zed", "goose", "Codex")
         ]
 
     def test_pattern_of_markdown_prompts(self, project, promptkit):
@@ -116,7 +117,7 @@ class TestClientsAndTargets:
         code, _, err = promptkit("install", "cursor", "vscode", target)
 
         assert code == 2
-        assert err.endswith("nor a module that a client can import; there are recipes in 'prompts/'\n")
+        assert err.endswith("or a module that a client can import; there are recipes in 'prompts/'\n")
         assert not config_path("cursor").exists()
 
     def test_client_named_twice(self, project, promptkit):
