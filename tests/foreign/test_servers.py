@@ -170,7 +170,7 @@ DECLARED = {
         ("---\nname: a\ndescription: A.\n---\n", ["listed digest or size"]),
         (
             "---\nname: b\ndescription: A.\n---\n",
-            ["listed digest", "differs from the frontmatter", "its folder is 'a'"],
+            ["listed digest", "differs from the frontmatter", "its folder is called 'a'"],
         ),
         ("no front matter", ["listed digest", "has no frontmatter"]),
     ],
