@@ -34,9 +34,10 @@ def parse_model_names(text: str) -> list[str]:
     models = split_items(text)
     for model in models:
         if not _MODEL_NAME.fullmatch(model):
-            msg = f"{model!r} is not a model name: separate the names with commas, as in 'gpt-5, sonnet-4'."
+            hint = "separate the names with commas, for example 'gpt-5, sonnet-4'"
+            msg = f"{model!r} is not a model name: {hint}."
             raise PromptError(msg)
     if len(models) < 2:
-        msg = "Name at least two different models, separated by commas, as in 'gpt-5, sonnet-4'."
+        msg = "Name at least two different models, separated by commas, for example 'gpt-5, sonnet-4'."
         raise PromptError(msg)
     return models

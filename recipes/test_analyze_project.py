@@ -56,7 +56,7 @@ def test_default_project_is_the_samples(monkeypatch: pytest.MonkeyPatch) -> None
     assert "part 1: rejected" in analyze_project.render_wire(
         {"question": "Why do uploads fail?", "source": "upload.py", "logs": "upload.log"}
     )
-    with pytest.raises(PromptError, match=r"leads out of|plain relative path"):
+    with pytest.raises(PromptError, match=r"is outside|plain relative path"):
         project_file("../conftest.py")
 
 
@@ -72,7 +72,7 @@ def test_invalid_path_is_rejected(path: str, project: Path) -> None:
     """A path that is not a file of the project is rejected with an explanation."""
     (project.parent / "secret").write_text("secret")
 
-    with pytest.raises(PromptError, match=r"plain relative path|there is no file|leads out of"):
+    with pytest.raises(PromptError, match=r"plain relative path|there is no file|is outside"):
         analyze_project.render_wire({**ARGUMENTS, "source": path})
 
 

@@ -208,7 +208,7 @@ class Columns:
         missing = [column for column, argument in absent if argument.required or column != argument.name]
         if missing:
             msg = (
-                f"prompt {self.arguments.owner!r} takes {', '.join(map(repr, missing))} from the table, "
+                f"prompt {self.arguments.owner!r} requires {', '.join(map(repr, missing))} from the table, "
                 f"but the table's columns are {format_names(available)}: map one of them to the missing "
                 f"argument"
             )
@@ -217,8 +217,8 @@ class Columns:
             for column in unused:
                 if is_misspelling_of(str(column).strip(), expected):
                     msg = (
-                        f"the table has no column {expected!r}, but a similar column {column!r}: rename that "
-                        f"column, map it to the argument, or set a value for all rows"
+                        f"the table has no column {expected!r}, but it has a similar column {column!r}: "
+                        f"rename that column, map it to the argument, or set a value for all rows"
                     )
                     raise ColumnError(msg)
 

@@ -215,7 +215,7 @@ def _find_files(results: Path) -> dict[str, Callable[[], BinaryIO]]:
         folder = Folder.named(results)
         names = [name for name, _ in folder.entries() if name.endswith(_SUFFIXES) and name != REJECTED]
     if not names:
-        msg = f"{str(results)!r} contains no files of results, whose names end with {' or '.join(_SUFFIXES)}"
+        msg = f"{str(results)!r} contains no result files, whose names must end with {' or '.join(_SUFFIXES)}"
         raise RowsError(msg)
     return {str(results / name): partial(folder.open_for_reading, name) for name in names}
 

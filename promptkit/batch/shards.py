@@ -38,7 +38,7 @@ _BATCH_HINT: Final = f"replace it with --force, or {_FOLDER_HINT}"
 
 #: The error message if the batch to resume is not the one that the folder contains.
 _DIFFERENT_BATCH: Final = (
-    "the folder contains a batch from another command, of other rows, or from an older version "
+    "the folder contains a batch from another command, from other rows, or from an older version "
     "of the prompt: repeat that command, or choose another folder with -o"
 )
 

@@ -77,7 +77,7 @@ class LineFormat(Struct, frozen=True):
         """Raise ValueError if one of *fields* would replace the prompt in a request."""
         for name in fields:
             if name in self.prompt_fields:
-                msg = f"the field {name!r} contains the prompt, and cannot be set: change the prompt instead"
+                msg = f"the field {name!r} contains the prompt and cannot be set: change the prompt instead"
                 raise ValueError(msg)
 
 

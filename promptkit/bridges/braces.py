@@ -51,7 +51,9 @@ def build_braced_template(
     for turn in template.turns:
         text, conflict = _format_turn(turn, reserved)
         if conflict is not None:
-            reason = f"its text contains {conflict!r}, which {tool} would interpret and which has no escape"
+            reason = (
+                f"its text contains {conflict!r}, which {tool} would interpret and which cannot be escaped"
+            )
             raise TemplateError(template.prompt.name, reason)
         messages.append({"role": turn.role, "content": text})
     is_text = [turn.role for turn in template.turns] == ["user"]

@@ -176,7 +176,7 @@ def _count_parameters(function: Callable[..., Any]) -> int:
         # A function with *args is usually a wrapper, which hides its required parameters.
         if len(needed) <= 2 and not any(p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL) for p in needed):
             return len(needed)
-    takes = "must take (), (typed) or (typed, arguments)"
+    takes = "must have the signature (), (typed) or (typed, arguments)"
     msg = (
         f"{_describe_function(function)} {takes}: give defaults to its other parameters, or wrap it in a "
         "lambda"

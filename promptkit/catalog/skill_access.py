@@ -47,8 +47,8 @@ def skill_tools(catalog: Catalog) -> dict[str, CompiledPrompt]:
     skills = label_skills(skill for skill in catalog.skills if skill.is_for_models)
     if not skills:
         return {}
-    query = "Keywords for the task, as in 'review security'. Without keywords, all skills match."
-    path = "The path of a file in the skill, as in 'references/words.md'"
+    query = "Keywords for the task, such as 'review security'. Without keywords, all skills match."
+    path = "The path of a file in the skill, such as 'references/words.md'"
     return {
         FIND_SKILLS: make_tool(
             FIND_SKILLS,

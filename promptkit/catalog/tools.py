@@ -156,7 +156,7 @@ _FIND_DESCRIPTION: Final = (
 )
 _GET_DESCRIPTION: Final = f"Return a prompt from {FIND}, rendered with its arguments: instructions to follow."
 
-_QUERY: Final = "Keywords for the task, as in 'review security'. Without keywords, all prompts match."
+_QUERY: Final = "Keywords for the task, such as 'review security'. Without keywords, all prompts match."
 _NAME: Final = f"The prompt's name, as {FIND} returns it"
 _ARGUMENTS: Final = "The prompt's arguments by name, as in its schema"
 

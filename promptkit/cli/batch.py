@@ -113,7 +113,7 @@ class _Batch:
             options.error("standard input already contains the rows: pass a file to --set")
         for option, pairs in (("--map", options.map), ("--field", options.field)):
             if len(dict(pairs)) < len(pairs):
-                options.error(f"{option} is given twice for the same name")
+                options.error(f"{option} was given twice for the same name")
         try:
             line_format.check_fields(dict(options.field))
         except ValueError as error:
@@ -245,7 +245,7 @@ def _join(
         unused, keys = results.find_unused_results(MAX_LISTED)
     if unanswered:
         what = "an answer" if parse is None else "a valid answer"
-        print_error(f"{counted(unanswered, 'row')} without {what}: see their 'error'")
+        print_error(f"{counted(unanswered, 'row')} without {what}: see their 'error' field")
     if unused:
         print_error(f"{counted(unused, 'result')} without a row: {format_names(keys, unused)}")
     return Exit.FAILED if unanswered or unused else Exit.OK

@@ -344,20 +344,20 @@ def _find_failure(call: Call, outcome: Any) -> Diagnostic | None:
     item, case, owner = call.item, call.case, owner_of(call.item)
     if case is not None and (mismatch := case.mismatch(outcome)) is not None:
         message = call.redactor.redacted(f"{call.label} {mismatch}")
-        hint = "fix it, or declare the expected error with .refused('...')"
+        hint = "correct the case, or declare the expected error with .refused('...')"
         if case.location.file.endswith(".md"):  # cases in front matter declare no errors
-            hint = "correct the values of the case, or the prompt"
+            hint = "correct the case or the prompt"
         return owner.diagnostic(Rule.CASE_FAILS, message, hint, case.location)
     error = outcome if isinstance(outcome, BaseException) else _find_encoding_error(item, outcome)
     if error is None or (case is not None and is_refused(error)):
         return None
-    rule, hint = Rule.RESOURCE_FAILS, "fix it"
+    rule, hint = Rule.RESOURCE_FAILS, "fix the error"
     if case is not None:
         rule = Rule.CASE_FAILS
     elif isinstance(item, CompiledPrompt):
-        rule, hint = Rule.EXAMPLE_FAILS, "fix it, or give examples that render"
+        rule, hint = Rule.EXAMPLE_FAILS, "fix the error, or give examples that render"
     elif item.is_template:
-        hint = "fix it, or give examples that can be read"
+        hint = "fix the error, or give examples that can be read"
 
     reason, hint = map(call.redactor.redacted, (failure_reason(error), hint))
     message, location = f"it fails for {call.label}: {reason}", _find_error_location(item.location, error)

@@ -110,7 +110,7 @@ def _check_size(workflow: Workflow, call: Call, limit: int) -> Iterator[Diagnost
     """Yield a diagnostic if a rendering has more than *limit* tokens, which are estimated as in `dev`."""
     size = sum(estimate_tokens(text) for message in workflow.shown for text in message.content.texts)
     if size > limit:
-        message = f"it has about {size:,} tokens for {call.label}, which is more than {limit:,}"
+        message = f"it has about {size:,} tokens for {call.label}, more than the limit of {limit:,}"
         location = "def" if call.case is None else call.case.location
         yield owner_of(call.item).diagnostic(Rule.TOO_MANY_TOKENS, message, _SIZE_HINT, location)
 
@@ -139,7 +139,7 @@ def _format_notes(notes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if (other := other_package_hint()) is not None:
         yield "warning", other
     if not_described := notes.get("not_described"):
-        yield "notice", f"no docstring or description, which clients would show: {', '.join(not_described)}"
+        yield "notice", f"no docstring or description for clients to show: {', '.join(not_described)}"
     phrases = {NEEDS_EXAMPLES: "because they need examples", NO_SAMPLE: f"because they have {NO_SAMPLE}"}
     not_rendered = notes.get("not_rendered", {})
     for reason, phrase in phrases.items():
@@ -148,7 +148,7 @@ def _format_notes(notes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, reason in not_rendered.items():
         if reason not in phrases:
             yield "notice", f"not rendered with default or generated arguments: {name}: {reason}"
-    yield from (("error", f"a server would not start with {reason}") for reason in notes.get("refused", ()))
+    yield from (("error", f"a server would not start: {reason}") for reason in notes.get("refused", ()))
 
 
 def _print(catalog: Catalog, notes: Mapping[str, Any], output: Output, *, is_github: bool) -> None:

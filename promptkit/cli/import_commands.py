@@ -162,7 +162,8 @@ class _RecipeWriter:
 
     def summary(self) -> Iterator[str]:
         """Yield lines with the numbers of imported and rejected files."""
-        yield f"imported {counted(self.imported, 'command')}, {self.imported - self.lossy} of them completely"
+        in_part = f" ({self.lossy} only in part)" if self.lossy else ""
+        yield f"imported {counted(self.imported, 'command')}{in_part}"
         if self.rejected:
             yield f"did not import {counted(self.rejected, 'file')}"
 

@@ -198,7 +198,7 @@ def _given_options(options: Namespace, configuration: ConfigurationFile) -> tupl
     if http_options := sorted(parsed.http_options & parsed.typed_options):
         hint = "start the server yourself, and install it with --url"
         options.error(
-            f"{http_options[0]} is for HTTP, but a client uses stdio for servers that it starts: {hint}"
+            f"{http_options[0]} is for HTTP, but clients use stdio for the servers that they start: {hint}"
         )
     return parse_serve_arguments(options.served, configuration.format_path).options
 
@@ -279,9 +279,10 @@ def _apply_change(change: EntryChange, prompts: Collection[str], options: Namesp
 def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) -> Iterator[str]:
     title, is_added = change.file.title, change.entry is not None
     if not change.is_needed:
-        yield f"{title} has {'the' if is_added else 'no'} server {change.name!r}: nothing to change"
+        state = "already has the" if is_added else "has no"
+        yield f"{title} {state} server {change.name!r}: nothing to change"
     elif is_done:
-        yield f"{title} {'has' if is_added else 'no longer has'} the server {change.name!r}"
+        yield f"{title} {'now has' if is_added else 'no longer has'} the server {change.name!r}"
     else:
         yield from change.diff.splitlines()
     if is_done or not change.is_needed:
@@ -410,7 +411,7 @@ def _apply_skills(
 
 #: The help for the options of the server that `install` writes.
 _SERVE_OPTIONS_HELP: Final = """\
-Write options of promptkit serve after --, as in: promptkit install zed -- --grace 5.
+Put options for promptkit serve after --, for example: promptkit install zed -- --grace 5.
 If you install the server again without --, it keeps its options."""
 
 
@@ -444,8 +445,8 @@ def _add_common_options(parser: ArgumentParser) -> None:
     """Add the arguments and options that both commands have."""
     add = parser.add_argument
     client = (
-        "one or more clients, named as in install --list; if a folder has the name of a client, write "
-        "the folder as ./NAME"
+        "one or more clients, named as install --list shows them; if a folder has the name of a client, "
+        "write the folder as ./NAME"
     )
     parser.set_defaults(separate_clients=_separate_clients)
     add("client", nargs="?", type=_parse_client, metavar="CLIENT", help=client)
@@ -490,9 +491,8 @@ def _is_variable(name: str) -> bool:
 def _parse_entry_name(text: str) -> str:
     """Return a server's name in a client's configuration, which must be valid."""
     name = to_server_name(text)
-    require(
-        name == text, f"{text!r} is not a valid name: use 1 to 64 letters, digits, - or _, as in {name!r}"
-    )
+    hint = f"use 1 to 64 letters, digits, - or _, for example {name!r}"
+    require(name == text, f"{text!r} is not a valid name: {hint}")
     return text
 
 
@@ -504,7 +504,7 @@ def _parse_http_url(text: str) -> str:
     except ValueError:  # the port is not a number
         is_http = False
     is_url = is_http and text.isprintable() and " " not in text
-    require(is_url, f"{text!r} is not an HTTP URL: write it as in http://127.0.0.1:8000/mcp")
+    require(is_url, f"{text!r} is not an HTTP URL: expected something like http://127.0.0.1:8000/mcp")
     return text
 
 

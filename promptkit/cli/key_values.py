@@ -48,7 +48,7 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
         key, equals, value = word.partition("=")
         description = "a word without '='" if arguments.secret else repr(word)
         _require(equals, f"{description} is not an argument: write KEY=VALUE, or KEY=@FILE")
-        _require(key not in values, f"{key!r} is given twice: pass it only once")
+        _require(key not in values, f"{key!r} was given twice: pass it only once")
         values[key] = value
     is_read_once = [*values.values()].count("@-") < 2
     _require(is_read_once, "only one argument can be read from standard input: pass KEY=@FILE for the others")
@@ -102,7 +102,8 @@ def _split_typed(names: Sequence[str], required: Collection[str], typed: str) ->
     try:
         words = shlex.split(typed)
     except ValueError as error:
-        msg = f"the typed arguments have an unclosed quote ({error}): use the other kind of quotes around it"
+        hint = "use the other kind of quotes around the text"
+        msg = f"the typed arguments have an unclosed quote ({error}): {hint}"
         raise ArgumentSyntaxError(msg) from None
     hint = "put words that belong together in quotes" if names else "the prompt takes no arguments"
     message = f"too many values were typed: {len(words)} instead of at most {len(remaining)}; {hint}"
@@ -188,7 +189,8 @@ def _check_not_file_name(argument: Argument | None, value: str, folder: Path) ->
         return
     if argument.reader.is_json or _accepts_bytes(argument):
         is_name = os.path.isfile(folder / value)  # noqa: PTH113 (any text is allowed)
-        name, example = argument.name, "" if argument.arg.secret else f", as in {argument.name}=@{value}"
+        name = argument.name
+        example = "" if argument.arg.secret else f", for example {name}=@{value}"
         _require(
             not is_name,
             f"the value of {name!r} is the name of a file, not its content: put @ before it{example}",
@@ -209,7 +211,7 @@ def _accepts(argument: Argument, matches: Callable[[Any], bool]) -> bool:
 
 def _read_source(key: str, name: str, folder: Path, source: str) -> bytes:
     max_size, is_input = Limits().line, name == "-"
-    too_much = f"{key!r} cannot be read from {source}: it has more than {max_size:,} bytes"
+    too_much = f"{key!r} cannot be read from {source}: it is larger than {max_size:,} bytes"
     _require(not is_input or sys.stdin is not None, f"{key!r} cannot be read: standard input is closed")
     try:
         if not is_input:

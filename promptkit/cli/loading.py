@@ -185,7 +185,7 @@ def reject_target(options: Namespace) -> None:
     is_url = item.startswith("//")
     if not (options.has_targets or is_url) and os.path.exists(path):  # noqa: PTH110 (it can be any text)
         options.error(
-            f"{options.name!r} is a target: name a prompt in it, as in: promptkit {options.command} "
+            f"{options.name!r} is a target: name a prompt in it, for example: promptkit {options.command} "
             f"{options.name} NAME"
         )
 

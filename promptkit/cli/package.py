@@ -97,7 +97,7 @@ def run(options: Namespace, output: Output) -> int:
         if missing := [target for target in options.targets if locate_target(target) is None]:
             load_recipes(missing)  # reports the missing targets, as in every other command
         targets = " ".join(options.targets)
-        hint = "specify one folder, or several folders that each have a prefix, as in review=team/prompts"
+        hint = "specify one folder, or several folders, each with a prefix, for example review=team/prompts"
         return fail(f"cannot package {targets!r}: {hint}", Exit.USAGE)
     resolved = {prefix: Path(os.path.realpath(folder)) for prefix, folder in folders.items()}
     try:
@@ -176,7 +176,7 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
     output.print_lines([f"built {paths[0]} with {prompt_count}", f"wrote {paths[1]} for {server}"])
     output.print_lines(notes)
     if server.startswith("local/"):
-        hint = "set a name with --server-name, as in io.github.acme/prompts"
+        hint = "set a name with --server-name, such as io.github.acme/prompts"
         output.print_lines([f"{server} cannot be published in the registry: {hint}"])
     output.print_lines([f"next: uvx --from {quote_for_shell(paths[0])} {metadata.name}"])
     return Exit.OK
@@ -270,7 +270,7 @@ def _build_wheel(
             with chdir(source.path):
                 name: str = buildapi.build_wheel(str(built))
         except Exception as error:  # noqa: BLE001 (the builder raises errors of many types for invalid metadata)
-            msg = f"the builder of the wheel rejects [project] in pyproject.toml: {error}"
+            msg = f"the wheel builder rejected [project] in pyproject.toml: {error}"
             raise PackageError(msg) from None
         return name, built.read(name, _MAX_WHEEL)
 
@@ -342,7 +342,7 @@ def _read_readme(root: Path, metadata: Metadata, reader: SourceReader) -> str | 
     try:
         return reader.read(root, path).data.decode()
     except UnicodeDecodeError:
-        msg = f"[project] readme {path!r} is not encoded in UTF-8"
+        msg = f"[project] readme {path!r} is not UTF-8"
         raise PackageError(msg) from None
 
 

@@ -248,8 +248,8 @@ def registry_identity(requested: str | None, package: str, root: Path) -> tuple[
     name = requested or (f"io.github.{match[1]}/{match[2]}" if match else f"local/{package}")
     if len(name) > _MAX_NAME or not re.fullmatch(_NAME, name):
         msg = (
-            f"{name!r} is not a registry name: use NAMESPACE/NAME with at most {_MAX_NAME} characters, as in "
-            f"--server-name io.github.acme/prompts"
+            f"{name!r} is not a registry name: use NAMESPACE/NAME with at most {_MAX_NAME} characters, "
+            f"for example --server-name io.github.acme/prompts"
         )
         raise PackageError(msg)
     return name, f"https://github.com/{match[1]}/{match[2]}" if match else None

@@ -97,18 +97,18 @@ def read_metadata(root: Path, options: Namespace) -> tuple[Metadata, list[str]]:
     """
     file = root / "pyproject.toml"
     metadata = _read_project(file)
-    notes = [] if metadata != Metadata() else [f"there is no table [project] in {file}"]
+    notes = [] if metadata != Metadata() else [f"there is no [project] table in {file}"]
     for option in ("name", "version", "require"):
         _check_text(getattr(options, option), f"--{option}")
     if not (name := options.name or metadata.name):
         name = _normalize_project_name(root.name)
-        notes.append(f"the package is named {name}, after the folder: choose another name with --name")
+        notes.append(f"the package is named {name} after the folder: to choose another name, use --name")
     if not (version := options.version or metadata.version):
         if "version" in metadata.dynamic:
             msg = f"the version in {file} is dynamic, so only a build can compute it: set it with --version"
             raise PackageError(msg)
         version = "0.1.0"
-        notes.append(f"the version is {version}: set another version with --version")
+        notes.append(f"the version is {version}: to set another version, use --version")
     if "dependencies" in metadata.dynamic:
         notes.append(
             f"the dependencies in {file} are dynamic, and therefore omitted: add them with --require"
@@ -172,7 +172,7 @@ def _validate_name(name: str) -> str:
     except InvalidName:
         msg = (
             f"{shortened(name)!r} is not a package name: use letters and digits, with . - _ between "
-            f"them, as in --name {_normalize_project_name(name)!r}"
+            f"them, for example --name {_normalize_project_name(name)!r}"
         )
         raise PackageError(msg) from None
     return name
@@ -186,7 +186,8 @@ def _normalize_version(text: str) -> str:
     try:
         return str(Version(text))
     except ValueError:  # invalid, or a number has too many digits
-        msg = f"{shortened(text)!r} is not a version (PEP 440): write it as in 1.2.0, 1.2.0rc1 or 1.2.0.post1"
+        hint = "use a form such as 1.2.0, 1.2.0rc1 or 1.2.0.post1"
+        msg = f"{shortened(text)!r} is not a version (PEP 440): {hint}"
         raise PackageError(msg) from None
 
 
@@ -202,7 +203,7 @@ def _add_promptkit(requirements: Iterable[str]) -> list[str]:
             names.add(distribution_name(text))
         except (InvalidRequirement, RecursionError) as error:
             reason = str(error).partition("\n")[0]
-            msg = f"{shortened(text)!r} is not a requirement like 'httpx>=0.27': {reason}"
+            msg = f"{shortened(text)!r} is not a valid requirement such as 'httpx>=0.27': {reason}"
             raise PackageError(msg) from None
     return [*requirements, _PROMPTKIT if DISTRIBUTION in names else f"{_PROMPTKIT}>={VERSION}"]
 
@@ -265,18 +266,18 @@ class SourceReader:
         """Raise PackageError if a file is secret or too large."""
         if status.st_size > self._remaining:
             limit = f"{_MAX_BYTES >> 20} MiB"
-            msg = f"{path!r} is too large: the files of a package can have at most {limit} in total"
+            msg = f"{path!r} is too large: the files of a package can total at most {limit}"
             raise PackageError(msg)
         if (option := self._secrets.get(os.path.realpath(folder / path))) is not None:
             msg = (
-                f"{path!r} is the file that [tool.promptkit.serve] names with {option}, "
+                f"{path!r} is the file for {option} in [tool.promptkit.serve], "
                 f"which must not be published: move it out of {folder.name!r}"
             )
             raise PackageError(msg)
         if not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             msg = (
-                f"{path!r} is readable only by its owner, like a secret: move it out of {folder.name!r}, "
-                "or run chmod go+r if it can be published"
+                f"only its owner can read {path!r}, so it may be a secret: move it out of {folder.name!r}, "
+                "or run chmod go+r if it may be published"
             )
             raise PackageError(msg)
 
@@ -285,7 +286,7 @@ def _check_visible(path: str, within: str) -> None:
     """Raise PackageError if a file is hidden, or links to a hidden one."""
     if any(is_omitted(part) and part != _PUBLIC for part in within.split("/")):
         subject = f"{path!r} links to {within!r}, which" if path != within else repr(path)
-        msg = f"{subject} is hidden, or is a temporary file of a program: put a copy at a visible path"
+        msg = f"{subject} is hidden, or is another program's temporary file: put a copy at a visible path"
         raise PackageError(msg)
 
 
@@ -418,8 +419,8 @@ def find_requirements(contents: Contents, metadata: Metadata) -> list[str]:
         if canonicalize_name(metadata.name) in installed or (not installed and find_spec(name)):
             msg = (
                 f"{file} imports {name!r}, which is outside {contents.folder.name!r}, so it would be missing "
-                "from the package: move it there, or publish it as a separate package and add "
-                "that with --require"
+                "from the package: move that module there, or publish it as a separate package "
+                "and add the package with --require"
             )
             raise PackageError(msg)
         if not installed or not required.isdisjoint(installed):

@@ -57,8 +57,8 @@ def main(name: str, version: str, targets: Sequence[str], options: Sequence[str]
     if command == "install":
         if not _only_prints(arguments) and is_temporary():
             say(
-                f"uvx runs {name} in a temporary environment, which a client cannot start later: run "
-                f"'uv tool install {name}' first, or add the command 'uvx {name}' to the client yourself"
+                f"uvx runs {name} in a temporary environment, which no longer exists when a client starts: "
+                f"run 'uv tool install {name}' first, or add the command 'uvx {name}' to the client yourself"
             )
             return Exit.USAGE
         return _run(command, *_complete_install_arguments(name, [*targets, *markdown], arguments))

@@ -272,7 +272,7 @@ def _add_package_options(parser: ArgumentParser) -> None:
     add("--description", metavar="TEXT", help="a one-line summary (default: the one in [project])")
     server = "the name in the MCP registry (default: io.github.OWNER/REPO, from the git remote)"
     add("--server-name", metavar="NAME", help=server)
-    more = "a requirement in addition to [project] dependencies, as in 'httpx>=0.27'; can be repeated"
+    more = "a requirement in addition to [project] dependencies, such as 'httpx>=0.27'; can be repeated"
     add("--require", metavar="REQUIREMENT", help=more, **_REPEATED)
     add(
         "--mcpb",
@@ -292,7 +292,7 @@ def _parse_field(text: str) -> tuple[str, Any]:
     try:
         return name, json.loads(value)
     except ValueError:
-        msg = f"{value!r} is not JSON: write text in double quotes, as in '{name}=\"{value}\"'"
+        msg = f"{value!r} is not valid JSON: write text in double quotes, for example '{name}=\"{value}\"'"
         raise ArgumentTypeError(msg) from None
 
 
@@ -319,7 +319,7 @@ def _add_batch_options(parser: ArgumentParser) -> None:
     add("--map", type=_parse_name_and_value, metavar="COLUMN=ARGUMENT", help=column, **_REPEATED)
     value = "set an argument for all rows, written as for render; can be repeated"
     add("--set", metavar="ARGUMENT=VALUE", help=value, **_REPEATED)
-    field = "add a field to every request, as in temperature=0.2; can be repeated"
+    field = "add a field to every request, for example temperature=0.2; can be repeated"
     add("--field", type=_parse_field, metavar="NAME=JSON", help=field, **_REPEATED)
     key = "the column that identifies each row (default: the row's number and a digest)"
     add("--key", metavar="COLUMN", help=key)

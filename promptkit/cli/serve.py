@@ -366,7 +366,7 @@ def _parse_skill_forms(text: str) -> frozenset[SkillForm]:
     """Parse comma-separated forms of skills."""
     forms = frozenset(part.strip() for part in text.split(","))
     known = frozenset(SKILL_FORMS)
-    require(forms <= known, f"{text!r} is not one of tools, prompts, or tools,prompts")
+    require(forms <= known, f"{text!r} is invalid: use tools, prompts, or tools,prompts")
     return known & forms
 
 
@@ -425,7 +425,7 @@ def _parse_socket_mode(text: str) -> int:
     is_mode = len(text) in (3, 4) and not text.strip("01234567") and int(text, 8) <= 0o777
     require(is_mode, f"{text!r} is not a mode: write three octal digits, such as 660")
     is_own = int(text, 8) & 0o600 == 0o600  # TOML parses 0o660 as 432
-    require(is_own, f"{text!r} denies access to the server's own user: start with 6, as in 660")
+    require(is_own, f"{text!r} denies access to the server's own user: start with 6, for example 660")
     return int(text, 8)
 
 
@@ -435,6 +435,6 @@ def _parse_descriptor(text: str) -> int | str:
         return text
     require(
         is_unsigned_number(text, max_digits=6),
-        f"{text!r} is neither the number of a descriptor nor the word systemd",
+        f"{text!r} is not the number of a descriptor or the word systemd",
     )
     return int(text)

@@ -197,7 +197,8 @@ def plan_folder_change(  # noqa: PLR0913 (a target, two filters and three names)
         written, files = recorded.get(name), wanted.get(name, {})
         if written is not None and source not in (None, written.source) and _source_exists(written.source):
             path = folder.display_root / name
-            msg = f"{path} was written from {written.source}: remove it from there, or rename one of the two"
+            hint = "remove that version first, or rename one of the two"
+            msg = f"{path} was already written from {written.source}: {hint}"
             raise FolderChangeError(msg)
         old = (
             {}

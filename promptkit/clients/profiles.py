@@ -207,7 +207,7 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             "sends only the first message of a prompt": self.sends_first_only,
             "sends assistant turns as user turns": self.drops_roles,
             "sends the text as a JSON string, with quotes and escapes": self.quotes_text,
-            "gives each argument one word, and the last one the rest": self.splits_at_spaces
+            "gives each argument one word, and the last argument the rest": self.splits_at_spaces
             and self.keeps_rest,
             "gives each argument one word, and drops the rest": self.splits_at_spaces and not self.keeps_rest,
             "never fills in optional arguments": self.fills_in_text,

@@ -201,7 +201,7 @@ def _locate_target(target: str, file: ConfigurationFile) -> str:
     if locate_target(target) is not None:
         return with_path(target, file.format_path(name))
     if os.path.sep in name or not _is_installed(name):
-        reason = "it is neither a file or folder nor a module that a client can import"
+        reason = "it is not a folder, a file, or a module that a client can import"
         raise LoadError(target, f"{reason}{suggest_folders(name)}")
     return target
 

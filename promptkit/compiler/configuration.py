@@ -25,7 +25,7 @@ NOT_MINE: Final = "it belongs to another user: pass its path explicitly if you t
 
 #: The error message for a configuration that another user owns. Its targets are code that would be executed.
 _FOREIGN_FILE: Final = (
-    "it belongs to another user, whose code it could run: "
+    "it belongs to another user and could run that user's code: "
     "pass the recipes on the command line, so that it is not read, or take ownership of it"
 )
 
@@ -34,7 +34,7 @@ _MAX_BYTES: Final = 1 << 20
 
 #: The error message if there is neither a target nor a default folder.
 NO_FOLDER: Final = (
-    f"there is no folder {' or '.join(DEFAULT_FOLDERS)} here: pass one, or set target in [tool.promptkit]"
+    f"there is no folder {' or '.join(DEFAULT_FOLDERS)} here: pass a target, or set one in [tool.promptkit]"
 )
 
 
@@ -181,14 +181,14 @@ def read_pyproject(file: str, keyword: bytes = b"") -> dict[str, Any] | None:
     try:
         return parse_toml(text)
     except ValueError as error:  # not TOML, or not UTF-8
-        raise ConfigurationError(file, f"it is not TOML: {error}") from None
+        raise ConfigurationError(file, f"it is not valid TOML: {error}") from None
 
 
 def _read_table(file: str) -> dict[str, Any] | None:
     """Return the table ``[tool.promptkit]`` of *file*; None if the file or the table does not exist."""
     table = (read_pyproject(file, b"promptkit") or {}).get("tool", {}).get("promptkit")
     if table is not None and not isinstance(table, dict):
-        raise ConfigurationError(file, "tool.promptkit is not a table")
+        raise ConfigurationError(file, "[tool.promptkit] must be a table")
     return table
 
 
@@ -258,7 +258,7 @@ def _is_table_of_targets(value: object) -> bool:
 #: The settings: a description of the expected value, and a function that checks a value.
 _SETTINGS: Final[dict[str, tuple[str, Callable[[object], bool]]]] = {
     "target": ("a folder, a file or a module, or a list of them", _is_target),
-    "targets": ('a table of targets by prefix, as in {review = "team/prompts"}', _is_table_of_targets),
+    "targets": ('a table of targets by prefix, such as {review = "team/prompts"}', _is_table_of_targets),
     "markdown": ("a list of patterns such as commands/*.md", _is_list_of_strings),
     "clients": ("a list of names", _is_list_of_strings),
     "ignore": ("a list of codes", _is_list_of_strings),

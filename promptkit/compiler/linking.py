@@ -245,7 +245,7 @@ def _diagnose_duplicate(declaration: Declaration, first: Declaration) -> Diagnos
     if isinstance(definition, Prompt):
         owner = Owner(f"prompt {key!r}", definition.location)
         hint = f"rename one of them, or give it a name with @prompt(name='{definition.options.name}-2')"
-        return owner.diagnostic(Rule.DUPLICATE_NAME, f"already defined at {earlier}", hint)
+        return owner.diagnostic(Rule.DUPLICATE_NAME, f"it is already defined at {earlier}", hint)
     owner = Owner(f"{definition.kind} {definition.name!r}", definition.location)
     message = f"{key!r} is already defined at {earlier}"
     if definition.kind == "skill":

@@ -86,7 +86,7 @@ def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:
         )
     elif not parameter.arg.env or {"=", "$", "\0"}.intersection(parameter.arg.env):
         message = f"{subject}, which cannot be the name of an environment variable"
-        hint = "give only its name, without '$' or a value, as in env='TEAM'"
+        hint = "give only its name, without '$' or a value, for example env='TEAM'"
         report.add(Rule.BAD_VARIABLE, message, hint, parameter.name)
 
 
@@ -111,7 +111,7 @@ def _check_default(parameter: Parameter, report: Report) -> None:
     if not has_type(parameter.default, parameter.annotation):
         message = (
             f"parameter {parameter.name!r} has {_format_default(parameter)}, "
-            f"which is not {type_name(parameter.annotation)}"
+            f"which is not of type {type_name(parameter.annotation)}"
         )
         report.add(Rule.INVALID_DEFAULT, message, _default_hint(parameter), parameter.name)
 
@@ -150,7 +150,7 @@ def _report_completion(parameter: Parameter, reason: str, hint: str, report: Rep
 
 
 #: Hint for authors who write an `Arg` as the annotation or the default, as in other frameworks.
-_IN_ANNOTATED: Final = "write it inside the annotation, as in Annotated[str, Arg('...')]"
+_IN_ANNOTATED: Final = "write it inside the annotation, for example Annotated[str, Arg('...')]"
 
 
 def _default_hint(parameter: Parameter) -> str:

@@ -183,7 +183,7 @@ def read_text(file: Path, root: Path) -> str:
     resolved = file.resolve()
     record_read(resolved)
     if not resolved.is_relative_to(root.resolve()):
-        msg = f"{file.name!r} is a link that leads out of {root.name!r}: copy the file"
+        msg = f"{file.name!r} is a link to a file outside {root.name!r}: replace the link with a copy"
         raise MediaError(msg)
     return decoded_text(read_confined(resolved, root, file.name, MAX_BYTES), file.name)
 

@@ -100,7 +100,7 @@ class MarkdownPrompt(Prompt[..., Workflow]):
         key = str(self.body.file), str(self.body.root)
         if _last_read.get(key) is not self:
             subject = f"<prompt {self.options.name!r} at {self.location}>"
-            msg = f"{subject} cannot be pickled: its file has been read again since"
+            msg = f"{subject} cannot be pickled: its file has been reloaded since then"
             raise PicklingError(msg)
         return markdown_prompt_at, key
 
@@ -260,7 +260,7 @@ def _make_parameters(fields: Mapping[str, Field], body: Body, report: Report) ->
             if name in declared:
                 continue
             if (near := nearest(name, unused)) is not None:
-                message = f"the placeholder {{{{{name}}}}} is not a declared argument"
+                message = f"the placeholder {{{{{name}}}}} does not name a declared argument"
                 raise MarkdownError(message, f"did you mean {{{{{near}}}}}?", body.names[name])
             _check_name(name, body.names[name])
             parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=str))

@@ -161,14 +161,14 @@ def read_fields(text: str, file: str) -> dict[str, Field]:
         raise
     except Exception as error:  # noqa: BLE001 (the parser raises many types)
         reason, line = describe_yaml_error(error)
-        hint = "write one 'key: value' per line; indent the keys of one mapping by the same number of blanks"
-        msg = f"the front matter is not YAML: {reason}"
+        hint = "write one 'key: value' per line; indent the keys of one mapping by the same number of spaces"
+        msg = f"the front matter is not valid YAML: {reason}"
         raise MarkdownError(msg, hint, Location(file, line)) from None
     if disallowed is not None:
         msg = f"the front matter has {disallowed[0]}"
         raise MarkdownError(msg, "write out its value", Location(file, disallowed[1]))
     if not isinstance(fields, dict):
-        msg = "the front matter is not a mapping"
+        msg = "the front matter must be a mapping"
         raise MarkdownError(msg, "write one 'key: value' per line", Location(file, 2))
     return fields
 

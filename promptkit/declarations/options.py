@@ -111,7 +111,7 @@ def _check_seconds(name: str, value: float | None) -> None:
 
 def _check_deprecated(value: str | None) -> None:
     if value is not None and not value.strip():
-        msg = "deprecated is blank, but must name the replacement: write deprecated='use NAME'"
+        msg = "deprecated must name the replacement, but it is blank: write deprecated='use NAME'"
         raise ValueError(msg)
 
 
@@ -236,7 +236,7 @@ def check_scopes(scopes: object, report: Report) -> None:
 
 def _scopes_hint(scopes: Iterable[str]) -> str:
     examples = ", ".join(repr(scope) for scope in scopes if is_scope(scope))
-    return f"write them as in scopes=[{examples or repr('reviews:read')}]"
+    return f"write a list such as scopes=[{examples or repr('reviews:read')}]"
 
 
 def check_sendable(
@@ -275,11 +275,11 @@ def _check_meta_key(key: object, report: Report) -> None:
     match = re.fullmatch(_META_KEY, key) if isinstance(key, str) else None
     if not match:
         message = f"meta cannot have {describe(key)} as a key"
-        hint = "write keys as in 'com.example/owner': a reversed domain, a slash and a name"
+        hint = "use keys such as 'com.example/owner': a reversed domain, a slash and a name"
         report.add(Rule.BAD_METADATA, message, hint)
     elif _is_reserved(match[0], (match["prefix"] or "").split(".")):
         message = f"the key {match[0]!r} in meta is reserved for the protocol"
-        hint = "use your own prefix, as in 'com.example/owner'"
+        hint = "use your own prefix, for example 'com.example/owner'"
         report.add(Rule.BAD_METADATA, message, hint)
 
 

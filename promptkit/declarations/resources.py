@@ -33,7 +33,7 @@ P = ParamSpec("P")
 R = TypeVar("R", str, bytes)
 
 #: The end of hints for invalid templates.
-_EXAMPLE: Final = "as in 'logs://recent{?timeframe}'"
+_EXAMPLE: Final = "for example 'logs://recent{?timeframe}'"
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -225,7 +225,7 @@ class Resource(Declared[P, str], Generic[P, R]):
         for name, parameter in parameters.items():
             if name not in names:
                 message = f"parameter {str(parameter)!r} is not in the template {self.uri_template!r}"
-                hint = f"add '{{?{name}}}' to the template, so that the URI names the document"
+                hint = f"add '{{?{name}}}' to the template, so that the URI identifies the document"
                 report.add(Rule.TEMPLATE_MISMATCH, message, hint)
 
 
@@ -304,9 +304,8 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
         https://modelcontextprotocol.io/specification/2025-11-25/server/resources
     """
     if not isinstance(uri_template, str):
-        msg = (
-            f"@resource takes a URI template, as in @resource('logs://recent'), not {describe(uri_template)}"
-        )
+        example = "@resource('logs://recent')"
+        msg = f"@resource takes a URI template, for example {example}, not {describe(uri_template)}"
         raise TypeError(msg)
 
     names = sys._getframe(1).f_locals  # noqa: SLF001 (annotations may use local names)

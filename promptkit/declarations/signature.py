@@ -145,7 +145,7 @@ def _is_servable(parameter: inspect.Parameter, report: Report) -> bool:
         hint = "remove the '/' from the signature; clients fill parameters by name"
         report.add(Rule.POSITIONAL_ONLY, message, hint, name)
     elif parameter.annotation is parameter.empty:
-        hint = f"write its type, as in '{name}: str'"
+        hint = f"write its type, for example '{name}: str'"
         if name in ("self", "cls"):
             hint = "move the function out of its class, or decorate a bound method: prompt(instance.method)"
         report.add(Rule.MISSING_ANNOTATION, f"parameter {name!r} has no annotation", hint, name)
@@ -228,7 +228,7 @@ def _report_misused_arg(name: str, annotation: Any, report: Report) -> None:
     """Report an `Arg` that is not called, and a second `Arg` for one parameter."""
     notes = metadata_of(annotation)
     if any(note is Arg for note in notes):
-        message = f"parameter {name!r} has Arg in its annotation without calling it"
+        message = f"parameter {name!r} has an uncalled Arg in its annotation"
         hint = "call it: Arg('what to enter')"
         report.add(Rule.BARE_ARG, message, hint, name)
     if sum(isinstance(note, Arg) for note in notes) > 1:

@@ -192,8 +192,8 @@ def _parse_fields(text: str) -> dict[str, Any]:
         hint = "write one field per line, and quote text that contains ': ' or ' #'"
         raise FrontmatterError(msg, hint, line) from None
     if not isinstance(fields, dict):
-        msg = f"the frontmatter of SKILL.md is not a mapping, but {describe(fields)}"
-        raise FrontmatterError(msg, "write one field per line, as in 'name: code-review'")
+        msg = f"the frontmatter of SKILL.md must be a mapping, but it is {describe(fields)}"
+        raise FrontmatterError(msg, "write one field per line, for example 'name: code-review'")
     decoded: dict[str, Any] = msgspec.json.decode(encoded)
     if decoded != fields:  # there is a key that is not text, or a number that JSON does not have
         msg = "the frontmatter of SKILL.md has a key or a number that JSON cannot represent"
@@ -316,10 +316,13 @@ def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[FieldProble
         text = fields.get(key)
         if isinstance(text, str) and len(text) > limit:
             message = f"its {key} has {len(text):,} characters: the limit is {limit:,}"
-            hint = "shorten it, and move details into the Markdown: it can make hosts reject a whole list"
+            hint = (
+                "shorten it, and move details into the Markdown: some hosts reject a whole list because of "
+                "one long field"
+            )
             yield FieldProblem(key, message, hint, is_tolerated=True)
     if not isinstance(fields.get("metadata", {}), Mapping):
-        message = "its metadata is not a mapping of strings to strings"
+        message = "its metadata must be a mapping of strings to strings"
         yield FieldProblem("metadata", message, "write one 'key: value' per line below it")
 
 

@@ -88,7 +88,7 @@ class Skill(Decorated, Generic[R]):
             TypeError: If the request is not text.
         """
         if not isinstance(request, str) or not request.strip():
-            msg = f"case({request!r}): pass the text that a user writes, as in case('ship it')"
+            msg = f"case({request!r}): pass the text that a user writes, for example case('ship it')"
             raise TypeError(msg)
         location, module = locate_caller()
         case = SkillCase(request, location, lambda: request, module, wanted=wanted)
@@ -163,7 +163,7 @@ class Skill(Decorated, Generic[R]):
                 return text
         count = len(workflow.shown)
         description = f"{count} parts" if count > 1 else "no plain text" if count else "no text"
-        msg = f"its function returned {description}, but a skill must be a single text"
+        msg = f"its function must return a single text, but it returned {description}"
         raise SkillError(msg, "return one string, or join the parts with blocks(...)", Rule.SKILL_FAILS)
 
 

@@ -95,7 +95,7 @@ def find_unsupported_constraint(annotation: Any) -> tuple[str, str] | None:
         return None
     if is_union(kind):
         member = type_name(unwrap_type(get_args(kind)[0]))
-        return name, f"constrain the intended member, as in Annotated[{member}, ...] | ..."
+        return name, f"constrain the intended member, for example Annotated[{member}, ...] | ..."
     return name, f"remove {name} and check the value in the function"
 
 

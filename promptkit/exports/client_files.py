@@ -260,7 +260,7 @@ def require_shell_word(target: str) -> str:
     """
     if shlex.quote(target) != target or target.startswith("-"):
         msg = (
-            f"the target {target!r} cannot be part of a command: rename it so that it contains no blanks or "
+            f"the target {target!r} cannot be part of a command: rename it so that it contains no spaces or "
             f"special characters"
         )
         raise ClientFileError(msg)
@@ -272,7 +272,7 @@ _CLAUDE_PLACEHOLDER: Final = re.compile(r"\$(?=[0-9]+(?!\w)|ARGUMENTS)")
 
 #: Syntax that Claude Code interprets and that cannot be escaped, with descriptions for error messages.
 _CLAUDE_RESERVED: Final = {
-    re.compile(r"\\\$(?=[0-9]|ARGUMENTS)"): r"a backslash before a placeholder of Claude Code, as in '\$1'",
+    re.compile(r"\\\$(?=[0-9]|ARGUMENTS)"): r"a backslash before a placeholder of Claude Code, such as '\$1'",
     re.compile(r"\$\{CLAUDE_"): "'${CLAUDE_', a placeholder of Claude Code",
     re.compile(r"(?<!\S)!`|```!"): "the beginning of a command that Claude Code runs",
     re.compile(r"(?<!\S)@(?=\S)"): "'@', after which Claude Code expects a file name",

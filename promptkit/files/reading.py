@@ -51,7 +51,7 @@ class TooLargeError(OSError):
     """
 
     def __init__(self, size: int, limit: int, path: str | os.PathLike[str]) -> None:
-        super().__init__(errno.EFBIG, f"it has more than {limit:,} bytes", os.fspath(path))
+        super().__init__(errno.EFBIG, f"it is larger than {limit:,} bytes", os.fspath(path))
         self.size = size
 
 

@@ -33,7 +33,7 @@ def read_cases(file: Path) -> dict[str, tuple[Case, ...]]:
     except OSError as error:
         raise LoadError(file.name, error.strerror or str(error)) from None
     except ValueError as error:
-        raise LoadError(file.name, f"it is not TOML: {error}") from None
+        raise LoadError(file.name, f"it is not valid TOML: {error}") from None
     return {
         prompt: tuple(
             _build_case(file, prompt, name, arguments)
@@ -65,5 +65,7 @@ def _build_case(file: Path, prompt: str, name: str, arguments: Any) -> Case:
 
 def _require_table(file: Path, header: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise LoadError(file.name, f'{header} is not a table: write [PROMPT."case name"] above its arguments')
+        raise LoadError(
+            file.name, f'{header} must be a table: write [PROMPT."case name"] above its arguments'
+        )
     return value

@@ -191,9 +191,8 @@ def fit(*parts: Part | OptionalPart, tokens: int, count: Callable[[str], float] 
     text = _join(candidates)
     size = measure(text)
     if not isinstance(size, int | float):
-        msg = (
-            f"fit(count) returned {type(size).__name__}: it must return the number of tokens, as in len(...)"
-        )
+        returned = type(size).__name__
+        msg = f"fit(count) returned {returned}: it must return a number of tokens, for example len(...)"
         raise TypeError(msg)
     if size <= budget:
         return Text(text)

@@ -197,7 +197,7 @@ def _cells(row: Any, columns: Sequence[Any], missing: Cell, number: int) -> list
         if missing_columns and missing is None:
             msg = (
                 f"table(rows): row {number} has no {missing_columns[0]!r}: add it (use None for an empty "
-                f"cell), or pass a default for all rows, as in missing=''"
+                f"cell), or pass a default for all rows, for example missing=''"
             )
             raise ValueError(msg)
         return [row.get(column, missing) for column in columns]

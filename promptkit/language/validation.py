@@ -61,7 +61,9 @@ def checked_uri(uri: str) -> str:
         raise TypeError(msg)
     if not re.fullmatch(_URI, uri):
         if not re.match(_SCHEME, uri):
-            msg = f"{uri!r} is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"
+            msg = (
+                f"{uri!r} is not a URI: it needs a scheme, for example 'file:///notes.txt' or 'logs://recent'"
+            )
         else:
             msg = f"{uri!r} has characters that are not allowed in a URI: write {_percent_encode(uri)!r}"
         raise ValueError(msg)
@@ -105,13 +107,14 @@ def checked_last_modified(value: datetime | str | None) -> datetime | None:
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
     except ValueError:
-        msg = f"last_modified {value!r} is not a date and time: write it as in '2026-01-31T12:00:00Z'"
+        expected = "expected something like '2026-01-31T12:00:00Z'"
+        msg = f"last_modified {value!r} is not a date and time: {expected}"
         raise ValueError(msg) from None
     if not isinstance(moment, datetime):
         msg = f"last_modified must be a datetime or ISO 8601 text, not {type(value).__name__}"
         raise TypeError(msg)
     if moment.tzinfo is None:
-        msg = f"last_modified {str(value)!r} has no time zone: add one, as in '2026-01-31T12:00:00Z'"
+        msg = f"last_modified {str(value)!r} has no time zone: add one, for example '2026-01-31T12:00:00Z'"
         raise ValueError(msg)
     return moment
 
@@ -143,7 +146,7 @@ def checked_sizes(sizes: str | Iterable[str]) -> tuple[str, ...]:
     several = (sizes,) if isinstance(sizes, str) or not isinstance(sizes, Iterable) else tuple(sizes)
     for size in several:
         if not (isinstance(size, str) and re.fullmatch(_SIZE, size)):
-            msg = f"{size!r} is not a valid size: write it as '48x48', or 'any' for a scalable icon"
+            msg = f"{size!r} is not a valid size: use a form such as '48x48', or 'any' for a scalable icon"
             raise ValueError(msg)
     return several
 
@@ -151,7 +154,7 @@ def checked_sizes(sizes: str | Iterable[str]) -> tuple[str, ...]:
 def checked_theme(theme: Literal["light", "dark"] | None) -> Literal["light", "dark"] | None:
     """Return *theme* if it is None or MCP defines that theme."""
     if theme not in (None, "light", "dark"):
-        msg = f"theme {theme!r} is neither 'light' nor 'dark'"
+        msg = f"theme must be 'light' or 'dark', not {theme!r}"
         raise ValueError(msg)
     return theme
 
@@ -289,7 +292,7 @@ _HINTS: Final[tuple[tuple[Any, str | Callable[[Any], str]], ...]] = (
     ),
     (Path, "read it with .read_text() or Image.from_path(...)"),
     (is_role_tuple, _turn_hint),
-    (_is_turn, "join turns with +, as in user(...) + message"),
+    (_is_turn, "join turns with +, for example user(...) + message"),
     (is_optional_part, "pass optional(...) to fit(...)"),
     (_is_convertible_message, _MESSAGES_HINT),
     (_is_message_like, _TURN_HINT),

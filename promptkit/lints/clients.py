@@ -25,7 +25,7 @@ from promptkit.types.parsing import reader_for
 _CONTENT_HINTS: Final[dict[Kind, str]] = {
     "image": "describe its content in text, or keep the prompt for other clients",
     "recording": "write a transcript of it, or keep the prompt for other clients",
-    "document": "write its text into the message, as in tag('document', text)",
+    "document": "write its text into the message, for example tag('document', text)",
     "link": "write the text of its target into the message",
 }
 
@@ -101,7 +101,7 @@ def _lint_arguments(client: ClientProfile, prompt: CompiledPrompt, report: Repor
     if client.max_arguments is not None and len(arguments) > client.max_arguments:
         message = f"{client.title} hides it, because it has {len(arguments)} arguments"
         limit = f"{client.max_arguments} argument{'' if client.max_arguments == 1 else 's'}"
-        hint = f"write a prompt with at most {limit} that calls it with values for the rest"
+        hint = f"write a wrapper prompt that takes at most {limit} and fills in the others"
         report.add(Rule.HIDDEN_PROMPT, message, hint, "def")
     if client.splits_at_spaces and not shows_form(client, prompt):
         _lint_words(client, typed_arguments(client, arguments), report)
@@ -141,7 +141,7 @@ def _lint_argument(client: ClientProfile, argument: Argument, report: Report) ->
         report.add(Rule.UNFILLED_ARGUMENT, message, "remove its default, or remove the argument", name)
     if name in client.reserved_names:
         message = f"{client.title} reserves the name {name!r} for itself"
-        report.add(Rule.UNFILLED_ARGUMENT, message, f"choose another name, as in '{name}_name'", name)
+        report.add(Rule.UNFILLED_ARGUMENT, message, f"choose another name, for example '{name}_name'", name)
 
 
 def shows_form(client: ClientProfile, prompt: CompiledPrompt) -> bool:
@@ -206,11 +206,11 @@ def _lint_messages(client: ClientProfile, sent: SentMessages, report: Report) ->
         known = [content for content in conversation[1:] if content.role != "unknown"]
         later = [content for content in known if content.kind not in client.unsupported]
         if client.sends_first_only and later:
-            message = f"{client.title} sends only the first message, and not this one"
+            message = f"{client.title} sends only the first message, not this one"
             report.add(Rule.UNSUPPORTED_CONTENT, message, "put everything into one user(...)", later[0].node)
         replies = [each for each in conversation if each.role == "assistant"]
         if client.drops_roles and replies:
             message = f"{client.title} sends an assistant turn as a user turn"
             report.add(
-                Rule.UNSUPPORTED_CONTENT, message, "write in the text whose turn it is", replies[0].node
+                Rule.UNSUPPORTED_CONTENT, message, "state in the text whose turn it is", replies[0].node
             )

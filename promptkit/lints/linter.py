@@ -35,7 +35,7 @@ from promptkit.loader.recipes import Declaration, LoadedFile
 
 _COMMENT: Final = re.compile(r"#\s*promptkit:\s*ignore\b(?:\[([^\]]*)\])?")
 
-_MISSING_CODE_HINT: Final = "name the codes to ignore, as in # promptkit: ignore[PK207]"
+_MISSING_CODE_HINT: Final = "name the codes to ignore, for example # promptkit: ignore[PK207]"
 
 
 class _Comment(Struct, frozen=True):

@@ -87,7 +87,7 @@ def _lint_call(  # noqa: PLR0913, PLR0917 (the text has three properties)
             hint = f"write {_placeholder(name + '?')} if its line should be omitted"
             if True in rejected:
                 hint = f"write {{{{#{name}}}}} and {{{{/{name}}}}} around the lines that depend on it"
-            report.add(Rule.ABSENT_VALUE, message, f"{hint}, or give it a text for each case", value)
+            report.add(Rule.ABSENT_VALUE, message, f"{hint}, or pass a text for each case", value)
 
 
 def _lint_f_string(call: ast.Call, text: ast.expr, report: Report) -> None:

@@ -157,7 +157,7 @@ def _lint_system_parts(sent: SentMessages, report: Report) -> None:
     """Report an execution path that has a system part but no turns."""
     for conversation in sent.conversations:
         if conversation and all(each.role == "system" for each in conversation):
-            hint = "add a user message, as in system(...) + user(...)"
+            hint = "add a user message, for example system(...) + user(...)"
             report.add(Rule.NO_MESSAGE, "it has a system part but no turn", hint, conversation[0].node)
 
 
@@ -264,7 +264,9 @@ def _lint_descriptions(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic
         length = len(prompt.description or "")
         if prompt.tool is not False and length > MAX_TOOL_DESCRIPTION:
             owner = Owner(f"prompt {prompt.name!r}", prompt.location)
-            message = f"its description has {length:,} characters; hosts truncate tool descriptions at 2,048"
+            message = (
+                f"its description has {length:,} characters, but hosts truncate tool descriptions after 2,048"
+            )
             hint = "describe in a few sentences when to use it; the rest belongs in the prompt"
             yield owner.diagnostic(Rule.LONG_TEXT, message, hint, "def")
 
@@ -272,7 +274,7 @@ def _lint_descriptions(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic
 def lint_instructions(instructions: str, location: Location) -> Iterator[Diagnostic]:
     """Report the instructions of a server if they are too long."""
     if len(instructions) > MAX_TOOL_DESCRIPTION:
-        message = f"they have {len(instructions):,} characters; hosts truncate them at 2,048"
+        message = f"they have {len(instructions):,} characters, but hosts truncate them after 2,048"
         hint = "say in a few sentences when to use which prompt; the rest belongs in the prompts"
         yield Owner("instructions", location).diagnostic(Rule.LONG_TEXT, message, hint)
 
@@ -288,7 +290,7 @@ def _lint_template_scopes(resources: Collection[CompiledResource]) -> Iterator[D
         if not resource.scopes <= template.scopes and template.match(resource.uri_template) is not None:
             owner = Owner(f"resource {resource.name!r}", resource.location)
             message = (
-                "for callers without its scopes, its URI is served by the template "
-                f"{template.uri_template!r}, at {template.location}"
+                f"callers without its scopes get the template {template.uri_template!r} "
+                f"at {template.location} instead"
             )
             yield owner.diagnostic(Rule.ANSWERED_WITHOUT_SCOPES, message, hint, "def")

@@ -237,7 +237,8 @@ def lint_routing(catalog: Catalog) -> Iterator[Diagnostic]:
     for skill in skills:
         if is_english(skill.description) and not re.search(_TRIGGER, skill.description, re.IGNORECASE):
             message = "its description does not say when to use it, so models may not choose it"
-            hint = "add when to use it, as in 'Use it when the user asks for a review, or before a commit.'"
+            example = "Use it when the user asks for a review, or before a commit."
+            hint = f"state when to use it, for example {example!r}"
             yield _owner(skill).diagnostic(Rule.NO_TRIGGER, message, hint, _description_location(skill))
     ranking = ranking_of(skills)
     pairs = sorted(ranking.similar_pairs(_MIN_OVERLAP), key=lambda pair: (-pair[0], *pair[1:]))
@@ -293,10 +294,10 @@ def find_case_problem(
     if case.wanted == (first is skill):
         return None
     if not case.wanted:
-        return f"it ranks first for the request {case.name!r}, which is not for it"
+        return f"it ranks first for the request {case.name!r}, which is not meant for it"
     own = next((f"{cosine:.2f}" for cosine, number in ranked if skills[number] is skill), None)
     if first is None or own is None:
-        return f"its description contains no word of the request {case.name!r}"
+        return f"its description contains none of the words in the request {case.name!r}"
     return f"{first.name!r} ({ranked[0][0]:.2f}) ranks before it ({own}) for the request {case.name!r}"
 
 

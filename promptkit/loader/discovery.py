@@ -346,7 +346,7 @@ class FolderWalk:
             if entries is None:
                 continue
             if len(self.entered) == _MAX_FOLDERS:
-                self.skipped.append((path, "there are too many folders"))
+                self.skipped.append((path, f"the target has more than {_MAX_FOLDERS:,} folders"))
                 return
             self.entered.add(path)
             budget -= len(entries)

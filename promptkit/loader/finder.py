@@ -140,7 +140,7 @@ class SourceLoader(SourceFileLoader):
         try:
             return read_regular_file(path, MAX_SOURCE_BYTES)
         except TooLargeError as error:
-            msg = f"{error.strerror}, and is not a source file"
+            msg = f"{error.strerror}, which is too large for a source file"
             raise ImportError(msg) from None
 
     def exec_module(self, module: ModuleType) -> None:

@@ -124,9 +124,11 @@ def _hint_for_misnamed(file: Path, error: ImportError) -> str | None:
     if "beyond top-level package" in str(error):
         return f"pass the folder {folder.parent} instead of a folder below it, or do not import from above it"
     if "." in file.stem:
-        return f"rename the file, as in {file.stem.replace('.', '_')}.py: module names cannot have dots"
+        name = f"{file.stem.replace('.', '_')}.py"
+        return f"rename the file, for example to {name}: module names cannot contain dots"
     if "." in folder.name and str(error.name).endswith(f".{folder.name.partition('.')[0]}"):
-        return f"rename the folder, as in {folder.name.replace('.', '_')!r}: module names cannot have dots"
+        name = folder.name.replace(".", "_")
+        return f"rename the folder, for example to {name!r}: module names cannot contain dots"
     return None
 
 

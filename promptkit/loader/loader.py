@@ -280,7 +280,7 @@ def _import_file(name: str, file: Path, executions: Executions) -> ModuleType:
         module = executions.module(name) or imported  # a module can replace itself in `sys.modules`
     executed = executions.by_name.get(name)
     if executed is not None and executed.file not in {"", str(file)}:
-        msg = f"{executed.file} is imported instead"
+        msg = f"{executed.file} was imported instead"
         raise ImportError(msg, name=name, path=executed.file)
     return module
 

@@ -84,7 +84,9 @@ class KeyRing:
         initial_keys = tuple(dict.fromkeys(keys() if callable(keys) else keys))
         shortest = min(map(len, initial_keys), default=MIN_KEY_BYTES)
         if shortest < MIN_KEY_BYTES:
-            msg = f"a key of {shortest} bytes can be guessed: use 32 bytes, as in secrets.token_bytes(32)"
+            msg = (
+                f"a key of {shortest} bytes can be guessed: use 32 bytes, for example secrets.token_bytes(32)"
+            )
             raise ValueError(msg)
         self.audience = audience
         self.is_shared = bool(initial_keys)

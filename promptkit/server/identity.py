@@ -161,7 +161,7 @@ def read_server_info(document: Mapping[str, Any], file: str) -> ServerInfo:
 def _table(document: Mapping[str, Any], key: str, file: str) -> Mapping[str, Any]:
     table = document.get(key, {})
     if not isinstance(table, Mapping):
-        raise ConfigurationError(file, f"{key} is not a table")
+        raise ConfigurationError(file, f"{key} must be a table")
     return table
 
 

@@ -485,7 +485,7 @@ def _receive_skill(listed: wire.SkillEntry, read: Callable[[str], EmbeddedResour
         files[path] = data or b""
         _require(
             len(files[path]) == entry.size,
-            f"{path!r} has {len(files[path]):,} bytes, but {entry.size:,} in the listing",
+            f"{path!r} is {len(files[path]):,} bytes long, but {entry.size:,} in the listing",
         )
         digest = f"sha256:{sha256(files[path]).hexdigest()}"
         _require(

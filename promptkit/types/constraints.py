@@ -21,7 +21,7 @@ _DATE: Final = rf"{_YEAR}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 
 #: Patterns for the offset, keyed by `msgspec.Meta(tz=...)`: it is required, rejected, or optional.
 _OFFSET_PATTERNS: Final = {True: _OFFSET, False: "", None: f"(?:{_OFFSET})?"}
-_OFFSET_WORDS: Final = {True: " with an offset", False: " without an offset", None: ""}
+_OFFSET_WORDS: Final = {True: " with an offset,", False: " without an offset,", None: ""}
 _OFFSET_EXAMPLES: Final = {True: "+01:00", False: ""}
 
 _BOUNDS: Final = (
@@ -90,7 +90,7 @@ def describe_length(limits: Constraints, noun: str) -> str:
 
 def describe_temporal(noun: str, kind: TemporalType, limits: Constraints) -> str:
     """Describe a datetime or a time: whether an offset is required or rejected, and an example."""
-    return f"{noun}{_OFFSET_WORDS[limits.tz]}, as in {temporal_example(kind, limits)}"
+    return f"{noun}{_OFFSET_WORDS[limits.tz]} such as {temporal_example(kind, limits)}"
 
 
 def temporal_example(kind: TemporalType, limits: Constraints) -> str:
@@ -144,5 +144,5 @@ def offset_error(value: Any, annotation: Any, *, seconds: str = "") -> str | Non
         return None
     example = f"{'2026-01-31T' if kind is datetime else ''}12:00{seconds}"
     if limits.tz:
-        return f"{NO_OFFSET}: add an offset, as in {example}+01:00"
-    return f"{HAS_OFFSET}: omit it, as in {example}"
+        return f"{NO_OFFSET}: add an offset, for example {example}+01:00"
+    return f"{HAS_OFFSET}: omit it, for example {example}"

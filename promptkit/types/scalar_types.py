@@ -208,7 +208,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
     ),
     date: _build_scalar(
         text_parser(date.fromisoformat),
-        "a date, as in 2026-01-31",
+        "a date such as 2026-01-31",
         example="2026-01-31",
         schema={"type": "string", "format": "date"},
         key_schema={"format": "date"},
@@ -216,8 +216,8 @@ SCALARS: Final[dict[type, ScalarType]] = {
     ),
     datetime: ScalarType(
         text_parser(lambda text: datetime.fromisoformat(text.upper())),  # lower case is also accepted
-        "a date and time, as in 2026-01-31T12:00",
-        "a date and time, as in 2026-01-31T12:00, with an offset (+01:00) or without",
+        "a date and time such as 2026-01-31T12:00",
+        "a date and time such as 2026-01-31T12:00, with or without an offset (+01:00)",
         json_description=partial(constraints.describe_temporal, "a date and time", datetime),
         example=partial(constraints.temporal_example, datetime),
         schema={"type": "string"},
@@ -227,7 +227,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
     ),
     time: _build_scalar(
         text_parser(lambda text: time.fromisoformat(text.upper())),
-        "a time of day, as in 12:00",
+        "a time of day such as 12:00",
         json_description=partial(constraints.describe_temporal, "a time of day", time),
         example=partial(constraints.temporal_example, time),
         schema={"type": "string"},
@@ -237,9 +237,9 @@ SCALARS: Final[dict[type, ScalarType]] = {
     ),
     timedelta: _build_scalar(
         text_parser(parsing.parse_duration),
-        "a duration, as in 1h 30m",
+        "a duration such as 1h 30m",
         write=parsing.duration_text,
-        json_description="a duration, as in PT1H30M for 1h 30m",
+        json_description="a duration such as PT1H30M for 1h 30m",
         example="PT1H30M",
         # The format "duration" is omitted, because it makes some clients send years.
         schema={"type": "string", "pattern": parsing.DURATION},

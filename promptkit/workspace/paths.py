@@ -108,7 +108,8 @@ def files(pattern: str) -> Callable[[], list[str]]:
     """
     parts = PurePosixPath(pattern).parts
     if not parts or pattern.startswith("/") or ".." in parts:
-        msg = f"the pattern of files(...) is {pattern!r}: write it relative to the workspace, as in '**/*.py'"
+        hint = "write it relative to the workspace, for example '**/*.py'"
+        msg = f"the pattern of files(...) is {pattern!r}: {hint}"
         raise ValueError(msg)
 
     def list_files() -> list[str]:

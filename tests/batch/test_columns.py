@@ -25,8 +25,8 @@ def join(names: list[str]) -> str:
 
 def spelling_error(column):
     return (
-        f"the table has no column 'votes', but a similar column {column!r}: rename that column, map it to "
-        "the argument, or set a value for all rows"
+        f"the table has no column 'votes', but it has a similar column {column!r}: rename that column, "
+        "map it to the argument, or set a value for all rows"
     )
 
 

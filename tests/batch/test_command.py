@@ -99,7 +99,10 @@ class TestColumns:
             ),
             (
                 [],
-                "prompt 'triage' takes 'ticket' from the table, but the table's columns are 'text', 'votes'",
+                (
+                    "prompt 'triage' requires 'ticket' from the table, "
+                    "but the table's columns are 'text', 'votes'"
+                ),
             ),
             (
                 ["--map", "text=ticket", "--key", "id"],
@@ -108,7 +111,7 @@ class TestColumns:
             (["--map", "text"], "'text' does not have the form NAME=VALUE"),
             (
                 ["--field", "tier=flex"],
-                "'flex' is not JSON: write text in double quotes, as in 'tier=\"flex\"'",
+                "'flex' is not valid JSON: write text in double quotes, for example 'tier=\"flex\"'",
             ),
             (["--workers", "0"], "'0' is not a whole number from 1"),
             (
@@ -117,11 +120,11 @@ class TestColumns:
             ),
             (
                 ["--map", "text=ticket", "--field", "messages=[]"],
-                "--field: the field 'messages' contains the prompt, and cannot be set: change the prompt",
+                "--field: the field 'messages' contains the prompt and cannot be set: change the prompt",
             ),
             (
                 ["--map", "nosuch=severity", "--map", "text=ticket"],
-                "prompt 'triage' takes 'nosuch' from the table",
+                "prompt 'triage' requires 'nosuch' from the table",
             ),
         ],
     )

@@ -186,7 +186,7 @@ def test_answers_are_in_the_order_of_the_rows(batch, folder):
         "the line has 2 cells, but the header has 1: quote cells that contain a comma",
         "the row has no result",
     ]
-    assert (result.code, result.err) == (1, "promptkit: 2 rows without an answer: see their 'error'\n")
+    assert (result.code, result.err) == (1, "promptkit: 2 rows without an answer: see their 'error' field\n")
 
 
 def test_keys_match_results(batch, folder):
@@ -318,7 +318,7 @@ class TestRejectedRows:
 
         rows = list(map(json.loads, result.out.splitlines()))
         assert [row["answer"] for row in rows] == [None, "A", None, "C"]
-        assert result.err == "promptkit: 2 rows without an answer: see their 'error'\n"
+        assert result.err == "promptkit: 2 rows without an answer: see their 'error' field\n"
 
     def test_of_another_table(self, batch, folder, table):
         """Rejected rows of a table with other keys are ignored."""
@@ -416,7 +416,7 @@ class TestParsedAnswers:
         ]
         assert (result.code, result.err) == (
             1,
-            "promptkit: 1 row without a valid answer: see their 'error'\n",
+            "promptkit: 1 row without a valid answer: see their 'error' field\n",
         )
 
     def test_without_a_prompt(self, join_answers):

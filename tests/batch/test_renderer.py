@@ -185,7 +185,7 @@ class TestTables:
         """In a list, a row can lack a column; in other tables, a missing column is an error."""
         assert Renderer(triage)([{"ticket": "a"}, {}])[1]["error"] == "'ticket' is missing"
         for make, _ in (TABLES[kind] for kind in TABLES if kind != "list"):
-            with pytest.raises(ColumnError, match="prompt 'triage' takes 'ticket' from the table"):
+            with pytest.raises(ColumnError, match="prompt 'triage' requires 'ticket'"):
                 Renderer(triage)(make([{"text": "a"}]))
 
     def test_index_of_pandas_is_kept(self):
@@ -413,7 +413,7 @@ class TestTypes:
         values, errors = receive_values(dt.date, pd.DataFrame({"value": column}))
 
         assert (values, type(values[0])) == ([dt.date(2026, 1, 31), None], dt.date)
-        assert errors == ["'value' is '2026-01-31T12:30:00', not a date, as in 2026-01-31"]
+        assert errors == ["'value' is '2026-01-31T12:30:00', not a date such as 2026-01-31"]
 
     def test_constraints_apply(self):
         """Constraints also apply to values that already have the parameter's type."""
@@ -424,7 +424,7 @@ class TestTypes:
 
         rows = Renderer(zoned)(pa.table({"at": [MOMENT]})).to_pylist()
 
-        error = "'at' has no offset: add an offset, as in 2026-01-31T12:00+01:00"
+        error = "'at' has no offset: add an offset, for example 2026-01-31T12:00+01:00"
         assert renderings_and_errors(rows) == [(None, error)]
 
     def test_bytes_are_not_text(self):
@@ -459,7 +459,7 @@ class TestTypes:
         [
             (int, [1.5], "'value' is 1.5, not a whole number"),
             (int, ["many"], "'value' is 'many', not a whole number"),
-            (dt.date, ["soon"], "'value' is 'soon', not a date, as in 2026-01-31"),
+            (dt.date, ["soon"], "'value' is 'soon', not a date such as 2026-01-31"),
             (str, [["a"]], "'value' is ['a'], not text"),
             (list[int], [["a"]], "'value[0]' is 'a', not a whole number"),
         ],

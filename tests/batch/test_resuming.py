@@ -128,7 +128,7 @@ def test_batch_is_resumed_only_on_request(table, run_and_interrupt, batch, unint
         in without_resume.err
     )
     assert (
-        "contains a batch from another command, of other rows, or from an older version"
+        "contains a batch from another command, from other rows, or from an older version"
         in with_other_options.err
     )
     assert (without_resume.code, with_other_options.code, resumed.code) == (2, 2, 1)

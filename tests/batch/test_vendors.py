@@ -109,6 +109,6 @@ def test_fields_that_contain_the_prompt(vendor):
     assert set(form.prompt_fields) == prompt_fields
     for name in prompt_fields:
         with pytest.raises(
-            ValueError, match=f"the field '{name}' contains the prompt, and cannot be set: change the prompt"
+            ValueError, match=f"the field '{name}' contains the prompt and cannot be set: change the prompt"
         ):
             Renderer(ask, vendor, fields={name: []})

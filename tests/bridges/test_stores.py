@@ -101,7 +101,7 @@ def test_text_with_braces(text, misread, store):
     title = {langfuse: "Langfuse", mlflow: "MLflow"}[store]
     assert str(caught.value) == (
         f"prompt 'subject' cannot be a template: its text contains {misread!r}, "
-        f"which {title} would interpret and which has no escape"
+        f"which {title} would interpret and which cannot be escaped"
     )
 
 

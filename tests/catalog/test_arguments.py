@@ -442,21 +442,31 @@ class TestCompile:
     @pytest.mark.parametrize(
         ("annotation", "default", "message", "hint"),
         [
-            (int, "3", "the default '3', which is not int", CORRECTION_HINT),
-            (str, None, "the default None, which is not str", "write 'str | None', or give another default"),
-            (Literal["a", "b"], "c", "the default 'c', which is not Literal['a', 'b']", CORRECTION_HINT),
-            (Tone, "#f80", "the default '#f80', which is not Tone", CORRECTION_HINT),
-            (int | None, "", "the default '', which is not int | None", CORRECTION_HINT),
+            (int, "3", "the default '3', which is not of type int", CORRECTION_HINT),
+            (
+                str,
+                None,
+                "the default None, which is not of type str",
+                "write 'str | None', or give another default",
+            ),
+            (
+                Literal["a", "b"],
+                "c",
+                "the default 'c', which is not of type Literal['a', 'b']",
+                CORRECTION_HINT,
+            ),
+            (Tone, "#f80", "the default '#f80', which is not of type Tone", CORRECTION_HINT),
+            (int | None, "", "the default '', which is not of type int | None", CORRECTION_HINT),
             (
                 list[str],
                 (),
-                "the default (), which is not list[str]",
+                "the default (), which is not of type list[str]",
                 "correct the default, or widen the annotation",
             ),
             (
                 tuple[int, ...],
                 [1],
-                "the default [1], which is not tuple[int, ...]",
+                "the default [1], which is not of type tuple[int, ...]",
                 "correct the default, or widen the annotation",
             ),
             (
@@ -469,7 +479,7 @@ class TestCompile:
                 str,
                 Arg("The code"),
                 "the default Arg(",
-                "write it inside the annotation, as in Annotated[str, Arg('...')]",
+                "write it inside the annotation, for example Annotated[str, Arg('...')]",
             ),
         ],
         ids=["int", "None", "Literal", "Enum", "optional", "list", "tuple", "sequence", "Arg"],

@@ -628,7 +628,7 @@ class TestMistakes:
     def test_unsupported_signature_is_rejected(self, function):
         """A function with an unsupported signature is rejected when the completer is created."""
         message = (
-            r"^complete function '.+' must take \(\), \(typed\) or \(typed, arguments\): "
+            r"^complete function '.+' must have the signature \(\), \(typed\) or \(typed, arguments\): "
             r"give defaults to its other parameters, or wrap it in a lambda$"
         )
         with pytest.raises(TypeError, match=message):
@@ -640,9 +640,9 @@ class TestMistakes:
         def branches(repository, remote, typed):
             return []
 
-        with pytest.raises(TypeError, match=r"^complete function 'branches' must take"):
+        with pytest.raises(TypeError, match=r"^complete function 'branches' must have the signature"):
             Completer(branches)
-        with pytest.raises(TypeError, match=r"^complete function 'partial' must take"):
+        with pytest.raises(TypeError, match=r"^complete function 'partial' must have the signature"):
             Completer(functools.partial(branches))
 
     @pytest.mark.parametrize("result", ["main", "", b"main", 5, True, object()], ids=stable_repr)

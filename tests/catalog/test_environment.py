@@ -265,7 +265,7 @@ class TestRejected:
         (diagnostic,) = make_prompt(Annotated[str, Arg(env=name)]).compile()[1]
 
         assert diagnostic.rule.value == "PK321"
-        assert diagnostic.hint == "give only its name, without '$' or a value, as in env='TEAM'"
+        assert diagnostic.hint == "give only its name, without '$' or a value, for example env='TEAM'"
 
     def test_variable_of_a_uri(self):
         """A URI's variable cannot come from the environment, because a URI identifies one document."""

@@ -29,7 +29,7 @@ EXAMPLES_IN_DOCS = {
 }
 
 #: The line about prompts that have no description, before their names.
-UNDESCRIBED = "no docstring or description, which clients would show"
+UNDESCRIBED = "no docstring or description for clients to show"
 BROKEN = 'from promptkit import prompt\n\n@prompt\ndef broken(diff, tone: str = "x"):\n    return diff\n'
 
 #: A prompt with a warning.
@@ -237,7 +237,8 @@ class TestGitHub:
         assert code == 1
         assert capsys.readouterr().out == (
             "::error file=recipes/broken.py,line=4,col=12,endColumn=15,title=promptkit PK301"
-            "::prompt 'broken': parameter 'diff' has no annotation%0Awrite its type, as in 'diff: str'\n"
+            "::prompt 'broken': parameter 'diff' has no annotation%0A"
+            "write its type, for example 'diff: str'\n"
         )
 
     def test_paths_are_relative_to_the_checkout(self, recipes, folder, monkeypatch, capsys):
@@ -273,7 +274,7 @@ class TestGitHub:
         assert capsys.readouterr().out == (
             f"::notice title=promptkit::{UNDESCRIBED}: needs\n"
             "::notice title=promptkit::not rendered because they need examples: needs\n"
-            "::error title=promptkit::a server would not start with no,file: the file cannot be read: "
+            "::error title=promptkit::a server would not start: no,file: the file cannot be read: "
             "No such file or directory\n"
         )
 
@@ -589,7 +590,7 @@ def ask(text: Annotated[str, Arg(examples=["a" * 8])]):
         assert code == 1
         (diagnostic,) = report["diagnostics"]
         assert diagnostic["code"] == "PK226"
-        assert "about 4 tokens for text='aaaaaaaa', which is more than 3" in diagnostic["message"]
+        assert "about 4 tokens for text='aaaaaaaa', more than the limit of 3" in diagnostic["message"]
         recipes(ask=source.replace("):\n", "):  # promptkit: ignore[PK226]\n"))
         assert check(capsys, "--max-tokens", "3")[0] == 0
 
@@ -610,7 +611,7 @@ def explain(text: str, depth: Literal["short", "long"]):
 
         assert code == 1
         (diagnostic,) = report["diagnostics"]
-        assert "depth='long', which is more than 50" in diagnostic["message"]
+        assert "depth='long', more than the limit of 50" in diagnostic["message"]
 
     @pytest.mark.parametrize("number", ["0", "-1", "many", "1.5"])
     def test_invalid_max_tokens(self, recipes, folder, capsys, number):

@@ -193,7 +193,7 @@ RENDERED_DIAGNOSTIC = """\
 recipes/changed.py:4: error PK301: prompt 'review': parameter 'diff' has no annotation
     4 | def review(diff, tone: str = "plain"):
       |            ^^^^
-    write its type, as in 'diff: str'
+    write its type, for example 'diff: str'
 """
 
 
@@ -572,7 +572,7 @@ class TestRender:
         argument = suggestion.partition("=")[0]
 
         reason = f"the value of {argument!r} is the name of a file, not its content"
-        message = f"{reason}: put @ before it, as in {suggestion}"
+        message = f"{reason}: put @ before it, for example {suggestion}"
         code, out, err = run("render", "recipes", *words.split())
 
         assert (code, out, err.splitlines()[-1]) == (2, "", f"promptkit: {message}")
@@ -620,7 +620,7 @@ class TestRender:
             (["fail"], 1, ["prompt 'fail' failed at recipes/shelf.py:26"]),
             (["revew"], 2, ["unknown prompt 'revew'", "'review'?"]),
             (["xy"], 2, ["unknown prompt 'xy'", "promptkit list recipes"]),
-            (["review", "diff=x", "diff=y"], 2, ["'diff' is given twice: pass it only once"]),
+            (["review", "diff=x", "diff=y"], 2, ["'diff' was given twice: pass it only once"]),
             (["leave"], 1, ["prompt 'leave' failed at recipes/shelf.py:22"]),
             (["review", "diff"], 2, ["'diff'", "KEY=VALUE"]),
             (["review", "diff=@nowhere"], 2, ["'diff'", "'nowhere'", "No such file"]),
@@ -774,7 +774,7 @@ class TestRenderBrokenPrompt:
             main(["render", target])
 
         assert exit.value.code == 2
-        hint = f"name a prompt in it, as in: promptkit render {target} NAME\n"
+        hint = f"name a prompt in it, for example: promptkit render {target} NAME\n"
         assert capsys.readouterr().err.endswith(hint)
 
 
@@ -879,7 +879,7 @@ class TestStandardInput:
 
         code, _, err = run("render", "takes", "data=@/dev/zero", cwd=self.folder)
 
-        message = "promptkit: 'data' cannot be read from '/dev/zero': it has more than 67,108,864 bytes\n"
+        message = "promptkit: 'data' cannot be read from '/dev/zero': it is larger than 67,108,864 bytes\n"
         assert (code, err) == (2, message)
 
 

@@ -178,7 +178,7 @@ class TestOtherArguments:
         ("words", "message"),
         [
             (["slw=1"], "prompt 'chooses': 'slw' is not an argument of this prompt (did you mean 'slow'?)"),
-            (["slow=1", "slow=2"], "'slow' is given twice: pass it only once"),
+            (["slow=1", "slow=2"], "'slow' was given twice: pass it only once"),
             (["slow=@nowhere"], "'slow' cannot be read from 'nowhere': No such file or directory"),
             (["key=@hunter2hunter2"], "'key' cannot be read from '<secret>': No such file or directory"),
         ],

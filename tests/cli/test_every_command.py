@@ -77,7 +77,7 @@ VALID = [
     (
         ["check", "--token-file", "nofile"],
         1,
-        f"{SERVED}a server would not start with {ABSENT}\n",
+        f"{SERVED}a server would not start: {ABSENT}\n",
         {**CHECKED, "refused": [ABSENT]},
     ),
     (["complete", "review", "language", "r"], 0, "rust\n", COMPLETED),
@@ -201,7 +201,7 @@ def test_wrong_usage(argv, code, message, *, project, run, run_on_terminal):
 WRITING = [
     ([], ["new", "project"], 0, "wrote project/prompts/review.py"),
     ([["new", "project"]], ["new", "project"], 1, ""),
-    ([], ["install", "zed"], 0, "Zed has the server 'shelf'"),
+    ([], ["install", "zed"], 0, "Zed now has the server 'shelf'"),
     ([], ["install", "--list"], 0, "claude-code: not found"),
     ([["install", "zed"]], ["uninstall", "zed"], 0, "Zed no longer has the server 'shelf'"),
 ]

@@ -41,8 +41,8 @@ class TestOwners:
         assert not (shared / "ran").exists()
         assert (code, out) == (2, "")
         assert err == (
-            f"promptkit: {shared / 'pyproject.toml'}: it belongs to another user, whose code it could run: "
-            "pass the recipes on the command line, so that it is not read, or take ownership of it\n"
+            f"promptkit: {shared / 'pyproject.toml'}: it belongs to another user and could run that user's "
+            "code: pass the recipes on the command line, so that it is not read, or take ownership of it\n"
         )
 
     @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ class TestOwners:
 
 #: Files in place of a configuration, and the error for each.
 HOSTILE_FILES = {
-    "deep": "it is not TOML: it is nested too deeply",
-    "large": "it cannot be read: it has more than 1,048,576 bytes",
+    "deep": "it is not valid TOML: it is nested too deeply",
+    "large": "it cannot be read: it is larger than 1,048,576 bytes",
     "device": "it cannot be read: it is not a regular file",
     "pipe": "it cannot be read: it is not a regular file",
 }

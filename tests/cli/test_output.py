@@ -76,7 +76,7 @@ class TestStreams:
             ("promptkit list loud", b"prompt noisy\n    text: str, default x\n"),
             (
                 "promptkit check loud",
-                b"1 prompt can be served\nno docstring or description, which clients would show: noisy\n",
+                b"1 prompt can be served\nno docstring or description for clients to show: noisy\n",
             ),
         ],
     )

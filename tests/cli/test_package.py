@@ -301,8 +301,8 @@ class TestRequirements:
         assert (code, out) == (1, "")
         assert err == (
             "promptkit: nothing was built: _more.py imports 'shelf', which is outside 'prompts', so it "
-            "would be missing from the package: move it there, or publish it as a separate package and add "
-            "that with --require\n"
+            "would be missing from the package: move that module there, or publish it as a separate "
+            "package and add the package with --require\n"
         )
 
     def test_imports_of_skill_scripts_are_not_required(self, acme, build):
@@ -404,7 +404,7 @@ class TestRegistry:
         with pytest.raises(PackageError) as error:
             registry_identity(name, "acme", tmp_path)
         assert str(error.value) == (
-            f"{name!r} is not a registry name: use NAMESPACE/NAME with at most 200 characters, as in "
+            f"{name!r} is not a registry name: use NAMESPACE/NAME with at most 200 characters, for example "
             "--server-name io.github.acme/prompts"
         )
 
@@ -444,12 +444,12 @@ class TestProject:
         assert out == (
             f"built {Path('dist/acme-0.1.0-py3-none-any.whl')} with 1 prompt\n"
             f"wrote {Path('dist/server.json')} for local/acme\n"
-            f"there is no table [project] in {acme / 'pyproject.toml'}\n"
-            "the package is named acme, after the folder: choose another name with --name\n"
-            "the version is 0.1.0: set another version with --version\n"
+            f"there is no [project] table in {acme / 'pyproject.toml'}\n"
+            "the package is named acme after the folder: to choose another name, use --name\n"
+            "the version is 0.1.0: to set another version, use --version\n"
             "the package has no description: set one with --description\n"
             "local/acme cannot be published in the registry: set a name with --server-name, "
-            "as in io.github.acme/prompts\n"
+            "such as io.github.acme/prompts\n"
             f"next: uvx --from {Path('dist/acme-0.1.0-py3-none-any.whl')} acme\n"
         )
 
@@ -460,17 +460,20 @@ class TestProject:
                 ["--name", "my prompts!"],
                 (
                     "'my prompts!' is not a package name: use letters and digits, with . - _ between "
-                    "them, as in --name 'my-prompts'"
+                    "them, for example --name 'my-prompts'"
                 ),
             ),
             (
                 ["--version", "1.0-final!"],
-                ("'1.0-final!' is not a version (PEP 440): write it as in 1.2.0, 1.2.0rc1 or 1.2.0.post1"),
+                (
+                    "'1.0-final!' is not a version (PEP 440): "
+                    "use a form such as 1.2.0, 1.2.0rc1 or 1.2.0.post1"
+                ),
             ),
             (
                 ["--require", "a b"],
                 (
-                    "'a b' is not a requirement like 'httpx>=0.27': "
+                    "'a b' is not a valid requirement such as 'httpx>=0.27': "
                     "Expected semicolon (after name with no version specifier) or end"
                 ),
             ),
@@ -492,7 +495,7 @@ class TestProject:
             ),
             (
                 '[project]\nname = "a"\nversion = "1"\nlicense = "Mine"',
-                "the builder of the wheel rejects [project] in pyproject.toml: 'Mine' is not",
+                "the wheel builder rejected [project] in pyproject.toml: 'Mine' is not",
             ),
         ],
     )
@@ -573,8 +576,8 @@ class TestErrors:
             2,
             "",
             (
-                f"promptkit: cannot package {' '.join(targets)!r}: specify one folder, or several folders "
-                "that each have a prefix, as in review=team/prompts\n"
+                f"promptkit: cannot package {' '.join(targets)!r}: specify one folder, or several folders, "
+                "each with a prefix, for example review=team/prompts\n"
             ),
         )
 

@@ -209,7 +209,7 @@ class TestLinks:
         Path("dist", WHEEL).unlink()
         (acme / "prompts" / "settings.txt").symlink_to(target)
         assert package_error() == (
-            f"'settings.txt' links to {target!r}, which is hidden, or is a temporary file of a program: "
+            f"'settings.txt' links to {target!r}, which is hidden, or is another program's temporary file: "
             "put a copy at a visible path"
         )
 
@@ -272,10 +272,7 @@ class TestOddFiles:
         with (acme / "prompts" / "data.bin").open("wb") as file:
             file.truncate(16 << 30)
 
-        assert (
-            package_error()
-            == "'data.bin' is too large: the files of a package can have at most 100 MiB in total"
-        )
+        assert package_error() == "'data.bin' is too large: the files of a package can total at most 100 MiB"
 
     @pytest.mark.parametrize(
         "source",
@@ -349,7 +346,7 @@ class TestSecrets:
         )
 
         assert package_error() == (
-            f"'secret' is the file that [tool.promptkit.serve] names with {option}, "
+            f"'secret' is the file for {option} in [tool.promptkit.serve], "
             "which must not be published: move it out of 'prompts'"
         )
 
@@ -362,9 +359,7 @@ class TestSecrets:
             f'{PROJECT}[tool.promptkit.serve]\ntoken-file = "prompts/team.tokens"\n', encoding="utf-8"
         )
 
-        assert package_error().startswith(
-            "'a.txt' is the file that [tool.promptkit.serve] names with token-file"
-        )
+        assert package_error().startswith("'a.txt' is the file for token-file in [tool.promptkit.serve]")
 
     def test_path_from_another_folder(self, acme, package_error, monkeypatch, tmp_path):
         """A relative path of a secret file is resolved from the project, and from the current folder."""
@@ -374,7 +369,7 @@ class TestSecrets:
         )
         monkeypatch.chdir(tmp_path)
 
-        assert package_error("acme/prompts").startswith("'state.keys' is the file that")
+        assert package_error("acme/prompts").startswith("'state.keys' is the file for state-keys")
 
     @pytest.mark.parametrize("mode", [0o600, 0o400, 0o700])
     def test_private_files(self, mode, acme, package, package_error):
@@ -384,8 +379,8 @@ class TestSecrets:
         file.chmod(mode)
 
         assert package_error() == (
-            "'notes.txt' is readable only by its owner, like a secret: move it out of 'prompts', "
-            "or run chmod go+r if it can be published"
+            "only its owner can read 'notes.txt', so it may be a secret: move it out of 'prompts', "
+            "or run chmod go+r if it may be published"
         )
         file.chmod(mode | 0o044)
         assert package() == (0, "")
@@ -398,7 +393,7 @@ class TestSecrets:
         (skill / "test_key.py").write_text("", encoding="utf-8")
         (skill / "test_key.py").chmod(0o600)
 
-        assert package_error().startswith("'writing/test_key.py' is readable only by its owner")
+        assert package_error().startswith("only its owner can read 'writing/test_key.py'")
 
 
 class TestProjectFiles:
@@ -449,14 +444,14 @@ class TestProjectFiles:
         (acme / name).chmod(0o600)
         project('readme = "README.md"' if name == "README.md" else "")
 
-        assert package_error().startswith(f"{name!r} is readable only by its owner")
+        assert package_error().startswith(f"only its owner can read {name!r}")
 
     def test_readme_that_is_not_utf8(self, acme, package_error, project):
         """A README that is not UTF-8 is rejected in one line."""
         (acme / "README.md").write_bytes(b"\xff")
         project('readme = "README.md"')
 
-        assert package_error() == "[project] readme 'README.md' is not encoded in UTF-8"
+        assert package_error() == "[project] readme 'README.md' is not UTF-8"
 
     @pytest.mark.parametrize("path", [".github/README.md", "docs/README.md"])
     def test_readme_in_another_folder(self, path, acme, package, project):

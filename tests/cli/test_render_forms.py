@@ -266,7 +266,7 @@ class TestResources:
             main(["render", f"{target}:greet", *arguments])
 
         assert exit.value.code == 2
-        hint = f"name a prompt in it, as in: promptkit render {target}:greet NAME\n"
+        hint = f"name a prompt in it, for example: promptkit render {target}:greet NAME\n"
         assert capsys.readouterr().err.endswith(hint)
 
 

@@ -77,7 +77,7 @@ class TestOptions:
         assert (parse(["serve", "--fd", "3"]).fd, parse(["serve", "--fd", "systemd"]).fd) == (3, "systemd")
         with pytest.raises(SystemExit):
             main(["serve", "--fd", "stdin"])
-        assert "'stdin' is neither the number of a descriptor nor the word systemd" in capsys.readouterr().err
+        assert "'stdin' is not the number of a descriptor or the word systemd" in capsys.readouterr().err
 
     @pytest.mark.parametrize(("text", "mode"), [("660", 0o660), ("0600", 0o600), ("777", 0o777)])
     def test_socket_mode(self, text, mode, tmp_path, monkeypatch):
@@ -100,8 +100,8 @@ class TestOptions:
             ("668", "'668' is not a mode: write three octal digits, such as 660"),
             ("1660", "'1660' is not a mode: write three octal digits, such as 660"),
             ("rw-rw----", "'rw-rw----' is not a mode: write three octal digits, such as 660"),
-            ("060", "'060' denies access to the server's own user: start with 6, as in 660"),
-            ("432", "'432' denies access to the server's own user: start with 6, as in 660"),
+            ("060", "'060' denies access to the server's own user: start with 6, for example 660"),
+            ("432", "'432' denies access to the server's own user: start with 6, for example 660"),
             ("٦٦٠", "'٦٦٠' is not a mode: write three octal digits, such as 660"),
         ],
     )

@@ -127,8 +127,8 @@ def test_cases_are_in_the_current_folder(run, server):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[review", "it is not TOML"),
-        ("review = 1", "[review] is not a table"),
+        ("[review", "it is not valid TOML"),
+        ("review = 1", "[review] must be a table"),
         ('[review."a"]\ncode = 5', "the argument 'code' of the case 'a' is not text: write it in quotes"),
     ],
 )

@@ -78,7 +78,7 @@ def test_invalid_form(run, project, value):
     """Other forms are rejected."""
     code, _, errors = run("serve", f"--skills-as={value}")
     assert code == 2
-    assert "is not one of tools, prompts, or tools,prompts" in errors
+    assert "is invalid: use tools, prompts, or tools,prompts" in errors
 
 
 @pytest.mark.parametrize(

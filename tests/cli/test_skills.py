@@ -441,7 +441,7 @@ class TestInstall:
 
         assert main(["install", "codex", str(second), "--skills"]) == 1
 
-        assert "was written from" in capsys.readouterr().err
+        assert "was already written from" in capsys.readouterr().err
         assert main(["uninstall", "codex", str(second), "--skills"]) == 0
         assert "notes/SKILL.md" in read_files(home / ".agents" / "skills")
 

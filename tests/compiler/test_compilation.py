@@ -60,7 +60,7 @@ def test_two_files_cannot_share_a_name(recipes, tmp_path, monkeypatch):
     assert (
         str(diagnostic.location),
         diagnostic.message,
-    ) == ("recipes/b.py:3", "prompt 'plan': already defined at recipes/a.py:3")
+    ) == ("recipes/b.py:3", "prompt 'plan': it is already defined at recipes/a.py:3")
 
 
 def test_an_invalid_prompt_reserves_its_name(recipes):
@@ -95,11 +95,15 @@ def test_no_prompts_is_an_error(recipes):
         ("a: str, /", Rule.POSITIONAL_ONLY, "parameter 'a' is positional-only"),
         ("a: object", Rule.UNSUPPORTED_TYPE, "no client can fill parameter 'a' of type object"),
         ("a: int | type", Rule.UNSUPPORTED_TYPE, "no client can fill parameter 'a' of type int | type"),
-        ("a: int = None", Rule.INVALID_DEFAULT, "parameter 'a' has the default None, which is not int"),
+        (
+            "a: int = None",
+            Rule.INVALID_DEFAULT,
+            "parameter 'a' has the default None, which is not of type int",
+        ),
         (
             "a: Literal['x'] = 'y'",
             Rule.INVALID_DEFAULT,
-            "parameter 'a' has the default 'y', which is not Literal['x']",
+            "parameter 'a' has the default 'y', which is not of type Literal['x']",
         ),
         (
             "a: 'Nowhere'",
@@ -250,7 +254,7 @@ def test_a_diagnostic_serializes_to_json(recipes):
         "rule": "missing-annotation",
         "severity": "error",
         "message": "prompt 'p': parameter 'a' has no annotation",
-        "hint": "write its type, as in 'a: str'",
+        "hint": "write its type, for example 'a: str'",
         "file": str(folder / "bare.py"),
         "line": 4,
         "column": 7,

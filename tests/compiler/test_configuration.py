@@ -139,14 +139,14 @@ class TestErrors:
             (
                 "tool.promptkit.targets = 'x'",
                 (
-                    """[tool.promptkit] targets must be a table of targets by prefix, as in """
+                    """[tool.promptkit] targets must be a table of targets by prefix, such as """
                     """{review = "team/prompts"}, not 'x'"""
                 ),
             ),
             (
                 "tool.promptkit.targets = {ops = ''}",
                 (
-                    """[tool.promptkit] targets must be a table of targets by prefix, as in """
+                    """[tool.promptkit] targets must be a table of targets by prefix, such as """
                     """{review = "team/prompts"}, not {'ops': ''}"""
                 ),
             ),
@@ -193,7 +193,7 @@ class TestErrors:
                 "[tool.promptkit] ignore: unknown code 'PK2077'; did you mean 'PK207'?",
             ),
             ("tool.promptkit.serve = true", "[tool.promptkit] serve must be a table of options, not True"),
-            ("tool.promptkit = 5", "tool.promptkit is not a table"),
+            ("tool.promptkit = 5", "[tool.promptkit] must be a table"),
         ],
     )
     def test_invalid_settings_are_rejected(self, configuration, message, project):
@@ -210,7 +210,7 @@ class TestErrors:
         """Invalid TOML is an error with its location, unless the file does not mention promptkit."""
         folder = project()
         (folder / "pyproject.toml").write_bytes(text)
-        with pytest.raises(ConfigurationError, match="it is not TOML: "):
+        with pytest.raises(ConfigurationError, match="it is not valid TOML: "):
             find_configuration(folder)
 
         (folder / "pyproject.toml").write_text("[broken")
@@ -257,7 +257,7 @@ class TestTarget:
         (tmp_path / "recipes").touch()
 
         with pytest.raises(
-            LoadError, match=r"there is no folder recipes or prompts here: pass one, or set target"
+            LoadError, match=r"there is no folder recipes or prompts here: pass a target, or set one"
         ):
             find_targets()
 

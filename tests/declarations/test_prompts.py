@@ -645,7 +645,7 @@ class TestOptions:
             None,
             Rule.BAD_METADATA,
             f"prompt 'named': meta cannot have {described_key} as a key",
-            "write keys as in 'com.example/owner': a reversed domain, a slash and a name",
+            "use keys such as 'com.example/owner': a reversed domain, a slash and a name",
         )
 
     @pytest.mark.requirement("base/meta/reserved-prefix", "base/meta/trace-context")
@@ -672,7 +672,7 @@ class TestOptions:
             None,
             Rule.BAD_METADATA,
             f"prompt 'named': the key {key!r} in meta is reserved for the protocol",
-            "use your own prefix, as in 'com.example/owner'",
+            "use your own prefix, for example 'com.example/owner'",
         )
 
     @pytest.mark.parametrize(
@@ -697,12 +697,12 @@ class TestOptions:
             (
                 {"deprecated": " "},
                 ValueError,
-                "deprecated is blank, but must name the replacement: write deprecated='use NAME'",
+                "deprecated must name the replacement, but it is blank: write deprecated='use NAME'",
             ),
             (
                 {"icons": ["icon.png"]},
                 ValueError,
-                "'icon.png' is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
+                "'icon.png' is not a URI: it needs a scheme, for example 'file:///notes.txt' or 'logs://recent'",
             ),
         ],
         ids=[

@@ -354,7 +354,7 @@ class TestDiagnostics:
                 "def f(a): ...",
                 Rule.MISSING_ANNOTATION,
                 "parameter 'a' has no annotation",
-                "write its type, as in 'a: str'",
+                "write its type, for example 'a: str'",
             ),
             (
                 "def f(self): ...",

@@ -228,8 +228,8 @@ def test_an_annotation_that_is_not_a_type_is_reported(annotation, problem, hint)
 @pytest.mark.parametrize(
     ("annotation", "hint"),
     [
-        ("any | None", "a function is not a type: write the intended type, as in str | None"),
-        ("str | dt", "a module is not a type: write one of its classes, as in datetime.datetime"),
+        ("any | None", "a function is not a type: write the intended type, for example str | None"),
+        ("str | dt", "a module is not a type: write one of its classes, for example datetime.datetime"),
     ],
 )
 def test_a_union_with_a_non_type_is_unresolved(annotation, hint):
@@ -290,7 +290,7 @@ LEAVE = "remove {} and check the value in the function"
         (
             Annotated[int | None, msgspec.Meta(ge=0)],
             "has a constraint that int | None does not support: ge",
-            "constrain the intended member, as in Annotated[int, ...] | ...",
+            "constrain the intended member, for example Annotated[int, ...] | ...",
         ),
     ],
     ids=str,

@@ -38,7 +38,7 @@ from promptkit.types.errors import ConversionError
 MISSING = Diagnostic(
     Rule.MISSING_ANNOTATION,
     "prompt 'review': parameter 'diff' has no annotation",
-    "write its type, as in 'diff: str'",
+    "write its type, for example 'diff: str'",
     Location("/recipes/review.py", 12),
     Owner("prompt 'review'", Location("/recipes/review.py", 12)),
 )
@@ -133,7 +133,7 @@ EXAMPLES = {
         "\n".join(
             [
                 "/recipes/review.py:12: error PK301: prompt 'review': parameter 'diff' has no annotation",
-                "    write its type, as in 'diff: str'",
+                "    write its type, for example 'diff: str'",
             ]
             * 2
         ),
@@ -369,7 +369,7 @@ class TestDiagnostic:
             "rule": "missing-annotation",
             "severity": "error",
             "message": "prompt 'review': parameter 'diff' has no annotation",
-            "hint": "write its type, as in 'diff: str'",
+            "hint": "write its type, for example 'diff: str'",
             "file": "/recipes/review.py",
             "line": 12,
             "column": 0,

@@ -127,7 +127,7 @@ def test_sparse_file_of_16_gib(recipes, capsys):
     codes = [main([command, str(folder)]) for command in ("check", "list")]
 
     assert codes == [1, 1]
-    reason = "ImportError: it has more than 16,777,216 bytes, and is not a source file"
+    reason = "ImportError: it is larger than 16,777,216 bytes, which is too large for a source file"
     assert f"recipe 'odd' cannot be imported: {reason}\n" in (output := "".join(capsys.readouterr()))
     assert "Traceback" not in output
 

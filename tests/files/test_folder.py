@@ -172,7 +172,7 @@ def test_a_file_is_updated_in_place(folder):
         file.truncate(1)
 
     assert folder.read("new/file", 1) == b"a"
-    with pytest.raises(OSError, match="more than 0 bytes"):
+    with pytest.raises(OSError, match="larger than 0 bytes"):
         folder.read("new/file", 0)
 
 

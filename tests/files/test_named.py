@@ -17,7 +17,7 @@ def test_a_file_and_its_limit(tmp_path):
     file.write_bytes(b"x" * 10)
 
     assert read_named_file(file, 10) == b"x" * 10
-    with pytest.raises(TooLargeError, match="it has more than 9 bytes") as caught:
+    with pytest.raises(TooLargeError, match="it is larger than 9 bytes") as caught:
         read_named_file(file, 9)
     assert (caught.value.size, caught.value.filename) == (10, str(file))
 
@@ -25,7 +25,7 @@ def test_a_file_and_its_limit(tmp_path):
 @posix
 def test_an_endless_device_is_read_up_to_the_limit():
     """An endless device is read up to the limit."""
-    with pytest.raises(TooLargeError, match="it has more than 9 bytes"):
+    with pytest.raises(TooLargeError, match="it is larger than 9 bytes"):
         read_named_file("/dev/zero", 9)
     assert read_named_file(os.devnull, 9) == b""
 

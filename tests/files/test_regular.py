@@ -17,7 +17,7 @@ class TestRead:
         (tmp_path / "file").write_bytes(b"x" * 10)
 
         assert read_regular_file(tmp_path / "file", 10) == b"x" * 10
-        with pytest.raises(OSError, match="it has more than 9 bytes"):
+        with pytest.raises(OSError, match="it is larger than 9 bytes"):
             read_regular_file(tmp_path / "file", 9)
 
     @posix

@@ -106,7 +106,7 @@ def test_an_outline_is_shorter_than_a_schema():
             Span,
             """{
   place: [int, int],
-  // a date, as in 2026-01-31
+  // a date such as 2026-01-31
   until: string,
   notes: {string: string, ...},
 }""",

@@ -309,7 +309,7 @@ class TestErrors:
             (lambda: fit("a", tokens=1.5), "'float' object cannot be interpreted as an integer"),
             (
                 lambda: fit("a", tokens=1, count=list),
-                "fit(count) returned list: it must return the number of tokens",
+                "fit(count) returned list: it must return a number of tokens",
             ),
             (lambda: optional(3), "optional(text): expected text, not int"),
             (lambda: optional("a", priority=None), "optional(priority) is None: pass a number from 0 to 1"),

@@ -647,7 +647,7 @@ class TestTable:
     )
     def test_a_row_without_a_column_is_named(self, rows, header, problem):
         """A row without a column's key is rejected with its number, the key and a fix."""
-        hint = "add it (use None for an empty cell), or pass a default for all rows, as in missing=''"
+        hint = "add it (use None for an empty cell), or pass a default for all rows, for example missing=''"
 
         with pytest.raises(ValueError, match=f"^{re.escape(f'table(rows): {problem}: {hint}')}$"):
             table(rows, header)

@@ -143,11 +143,14 @@ class TestEveryKind:
             ({"priority": float("nan")}, "priority is nan: it must be between 0 (optional) and 1 (required)"),
             (
                 {"last_modified": dt.datetime(2026, 1, 31, 12)},  # noqa: DTZ001 (naive on purpose)
-                "last_modified '2026-01-31 12:00:00' has no time zone: add one, as in '2026-01-31T12:00:00Z'",
+                (
+                    "last_modified '2026-01-31 12:00:00' has no time zone: "
+                    "add one, for example '2026-01-31T12:00:00Z'"
+                ),
             ),
             (
                 {"last_modified": "2026-01-31"},
-                "last_modified '2026-01-31' has no time zone: add one, as in '2026-01-31T12:00:00Z'",
+                "last_modified '2026-01-31' has no time zone: add one, for example '2026-01-31T12:00:00Z'",
             ),
             (
                 {"audience": "system"},
@@ -520,14 +523,17 @@ class TestUri:
         [
             (
                 "notes.txt",
-                "'notes.txt' is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
+                "'notes.txt' is not a URI: it needs a scheme, for example 'file:///notes.txt' or 'logs://recent'",
             ),
-            ("", "'' is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"),
+            ("", "'' is not a URI: it needs a scheme, for example 'file:///notes.txt' or 'logs://recent'"),
             (
                 "/etc/passwd",
-                "'/etc/passwd' is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
+                "'/etc/passwd' is not a URI: it needs a scheme, for example 'file:///notes.txt' or 'logs://recent'",
             ),
-            ("1x:a", "'1x:a' is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"),
+            (
+                "1x:a",
+                "'1x:a' is not a URI: it needs a scheme, for example 'file:///notes.txt' or 'logs://recent'",
+            ),
             (
                 "file:///a b",
                 "'file:///a b' has characters that are not allowed in a URI: write 'file:///a%20b'",
@@ -712,7 +718,7 @@ class TestIcon:
     @pytest.mark.parametrize("sizes", [None, 48])
     def test_invalid_sizes_are_rejected(self, sizes):
         """An invalid size raises an error that shows the form."""
-        with pytest.raises(ValueError, match="is not a valid size: write it as"):
+        with pytest.raises(ValueError, match="is not a valid size: use a form such as"):
             Icon("https://example.com/a.png", sizes=sizes)
 
     def test_single_size_is_not_split_into_letters(self):

@@ -144,8 +144,8 @@ class TestTurn:
         ("part", "hint"),
         [
             (Path("a.png"), "read it with .read_text() or Image.from_path(...)"),
-            (user("a"), "join turns with +, as in user(...) + message"),
-            (Message("user", "a"), "join turns with +, as in user(...) + message"),
+            (user("a"), "join turns with +, for example user(...) + message"),
+            (Message("user", "a"), "join turns with +, for example user(...) + message"),
             ((text for text in "ab"), "unpack it with *"),
             ({"a"}, "sort it with sorted(...)"),
             (user, "call it"),
@@ -280,7 +280,10 @@ class TestMessage:
             (["a"], "a list (['a']): unpack it with *"),
             (
                 user("a"),
-                "a Workflow (Workflow([Mes..., Text('a'))])): join turns with +, as in user(...) + message",
+                (
+                    "a Workflow (Workflow([Mes..., Text('a'))])): "
+                    "join turns with +, for example user(...) + message"
+                ),
             ),
         ],
         ids=["int", "list", "workflow"],

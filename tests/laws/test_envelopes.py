@@ -496,7 +496,7 @@ class TestMetadata:
     )
     def test_invalid_sizes_of_icons(self, size):
         """An icon with an invalid size cannot be created."""
-        with pytest.raises(ValueError, match="write it as '48x48', or 'any'") as caught:
+        with pytest.raises(ValueError, match="use a form such as '48x48', or 'any'") as caught:
             Icon("data:,", sizes=[size, "any"])
 
         assert str(caught.value).startswith(f"{size!r} is not a valid size: ")

@@ -85,8 +85,8 @@ class TestSuppression:
         [
             ("# promptkit: ignore[PK2077]", "unknown code 'PK2077'; did you mean 'PK207'?"),
             ("# promptkit: ignore[zzz]", "unknown code 'zzz': use a code that 'promptkit check' prints"),
-            ("# promptkit: ignore", "name the codes to ignore, as in # promptkit: ignore[PK207]"),
-            ("# promptkit: ignore[]", "name the codes to ignore, as in # promptkit: ignore[PK207]"),
+            ("# promptkit: ignore", "name the codes to ignore, for example # promptkit: ignore[PK207]"),
+            ("# promptkit: ignore[]", "name the codes to ignore, for example # promptkit: ignore[PK207]"),
         ],
     )
     def test_ineffective_comment_is_reported(self, comment, hint, collect_diagnostics):

@@ -239,7 +239,7 @@ class TestContent:
     def test_gemini_loses_messages_after_the_first(self, body, lint_prompt):
         """For Gemini CLI, messages after the first one are reported as lost."""
         assert lint_prompt("gemini-cli", body=body) == [
-            ("PK502", "Gemini CLI sends only the first message, and not this one")
+            ("PK502", "Gemini CLI sends only the first message, not this one")
         ]
 
     @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def test_matching_values_are_not_reported(call, check_body):
                 f'fill("{{{{x}}}}", x={value})',
                 Rule.ABSENT_VALUE,
                 f"'x' can be {rejected}, which {{{{x}}}} does not accept",
-                "write {{x?}} if its line should be omitted, or give it a text for each case",
+                "write {{x?}} if its line should be omitted, or pass a text for each case",
             )
             for value, rejected in (
                 ("note", "None"),
@@ -215,7 +215,7 @@ def test_matching_values_are_not_reported(call, check_body):
                 f'fill("{{{{{placeholder}}}}}", x={value})',
                 Rule.ABSENT_VALUE,
                 f"'x' can be {rejected}, which {{{{x}}}} does not accept",
-                "write {{#x}} and {{/x}} around the lines that depend on it, or give it a text for each case",
+                "write {{#x}} and {{/x}} around the lines that depend on it, or pass a text for each case",
             )
             for placeholder, value, rejected in (
                 ("x", "not code", "False or True"),

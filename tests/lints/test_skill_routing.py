@@ -72,7 +72,7 @@ def test_cases_rank_the_expected_skill_first():
     ("request_", "wanted", "part"),
     [
         ("review the changelog and release notes", True, "'release-notes' ("),
-        ("bake bread", True, "no word of the request 'bake bread'"),
+        ("bake bread", True, "none of the words in the request 'bake bread'"),
         ("review my diff", False, "it ranks first for the request 'review my diff'"),
     ],
 )

@@ -541,7 +541,7 @@ class TestUndefinedNames:
             ("return system(name)", "import it: from promptkit import system"),
             ("return sytem(name)", "did you mean 'system'? import it: from promptkit import system"),
             ("return System(name)", "did you mean 'system'? import it: from promptkit import system"),
-            ("return SystemMessage(name)", "write 'from promptkit import system', and system(...)"),
+            ("return SystemMessage(name)", "write 'from promptkit import system', and call system(...)"),
             ("return run('git', 'log')", "import it: from promptkit.workspace import run"),
             (
                 "return LoadEror(name)",

@@ -12,7 +12,7 @@ from promptkit.declarations.name_hints import _HINTS, undefined_name_hint
 from promptkit.loader.loader import load
 
 FUNCTION = "write a function with @prompt that returns an f-string"
-NO_SYSTEM = "write 'from promptkit import system', and system(...)"
+NO_SYSTEM = "write 'from promptkit import system', and call system(...)"
 PIP = f"{shlex.quote(sys.executable)} -m pip install"
 SEARCHED = (
     "there is no '{}' next to the recipe, in the project's root ROOT, or installed for "
@@ -62,7 +62,7 @@ class TestNames:
             ("x = systm('a')", "did you mean 'system'? import it: from promptkit import system"),
             (
                 "import json\nx = str | json",
-                "a module is not a type: write one of its classes, as in datetime.datetime",
+                "a module is not a type: write one of its classes, for example datetime.datetime",
             ),
             ("x = str | 'Later'", "put the whole annotation in quotes"),
             ("bullets(['a'])", "import it: from promptkit.fragments import bullets"),
@@ -78,7 +78,7 @@ class TestNames:
                 "write @prompt: promptkit serve --tools also offers prompts as tools",
             ),
             ("import promptkit\npromptkit.System('a')", NO_SYSTEM),
-            ("from promptkit import HumanMessage", "write 'from promptkit import user', and user(...)"),
+            ("from promptkit import HumanMessage", "write 'from promptkit import user', and call user(...)"),
             (
                 "from promptkit import PromptTemplate",
                 "write a function with @prompt that returns an f-string",

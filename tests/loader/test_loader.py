@@ -351,7 +351,7 @@ class TestOddFiles:
 
         (diagnostic,) = load(folder).diagnostics
 
-        assert diagnostic.hint == "rename the file, as in a_b.py: module names cannot have dots"
+        assert diagnostic.hint == "rename the file, for example to a_b.py: module names cannot contain dots"
 
     @pytest.mark.parametrize("target", ["", "notes.txt"])
     def test_non_python_target_is_not_imported(self, target, tmp_path, monkeypatch):

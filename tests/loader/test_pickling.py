@@ -215,7 +215,7 @@ class TestPicklingErrors:
         (after,) = load(tmp_path).prompts
 
         assert round_trip(after) is after is not before
-        assert "its file has been read again since" in self.catch_message(before)
+        assert "its file has been reloaded since then" in self.catch_message(before)
 
     def test_second_prompt_of_a_name_cannot_be_pickled(self, recipes, tmp_path, monkeypatch):
         """The second of two prompts with the same name cannot be pickled by that name."""

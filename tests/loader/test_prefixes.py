@@ -285,7 +285,7 @@ class TestErrors:
         assert list(catalog) == ["a-b-c"]
         (diagnostic,) = catalog.diagnostics
         assert diagnostic.rule is Rule.DUPLICATE_NAME
-        assert diagnostic.message == f"prompt 'a-b-c': already defined at {first / 'one.py'}:3"
+        assert diagnostic.message == f"prompt 'a-b-c': it is already defined at {first / 'one.py'}:3"
         assert diagnostic.hint.endswith("@prompt(name='c-2')")
 
     def test_equal_uris(self, recipes):

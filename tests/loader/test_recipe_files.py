@@ -179,7 +179,11 @@ class TestSubfolders:
         ("files", "file", "hint"),
         [
             (["x.py", "x/__init__.py"], "x.py", "correct the line; the other recipes are still served"),
-            (["v1.2/y.py"], "v1.2/y.py", "rename the folder, as in 'v1_2': module names cannot have dots"),
+            (
+                ["v1.2/y.py"],
+                "v1.2/y.py",
+                "rename the folder, for example to 'v1_2': module names cannot contain dots",
+            ),
         ],
     )
     def test_hint_for_a_name_that_cannot_be_imported(self, write_file, files, file, hint):
@@ -231,7 +235,7 @@ class TestSubfolders:
 
         (diagnostic,) = load(write_file.folder).diagnostics
 
-        assert diagnostic.message.endswith("is not served: there are too many folders")
+        assert diagnostic.message.endswith("is not served: the target has more than 3 folders")
         assert len(list_served(write_file.folder)) == 2
 
     def test_missing_folder_has_no_entries(self, tmp_path):

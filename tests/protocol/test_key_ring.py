@@ -272,7 +272,7 @@ class TestKeys:
             KeyRing([KEYS[0], key])
 
         assert str(error.value) == (
-            f"a key of {len(key)} bytes can be guessed: use 32 bytes, as in secrets.token_bytes(32)"
+            f"a key of {len(key)} bytes can be guessed: use 32 bytes, for example secrets.token_bytes(32)"
         )
 
     def test_random_key(self):

@@ -217,7 +217,7 @@ class TestFields:
                     "for example a)"
                 ),
             ),
-            (dt.timedelta, "The value (a duration, as in 1h 30m; for example a)"),
+            (dt.timedelta, "The value (a duration such as 1h 30m; for example a)"),
             (
                 Annotated[int, Meta(multiple_of=5)],
                 "The value (a whole number that is a multiple of 5; for example a)",

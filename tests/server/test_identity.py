@@ -135,9 +135,9 @@ class TestVersions:
         ("[tool.promptkit.server]\nicons = [{src = 'logo.png', theme = 'red'}]", "icons: "),
         ("[tool.promptkit.server]\ninstructions = 3", "instructions must be text"),
         ("[tool.promptkit.server]\ninstructions = {file = 'logo.png'}", "'logo.png' is not UTF-8"),
-        ("tool.promptkit.server = 3", "server is not a table"),
-        ("project = 3", "project is not a table"),
-        ("[project", "it is not TOML"),
+        ("tool.promptkit.server = 3", "server must be a table"),
+        ("project = 3", "project must be a table"),
+        ("[project", "it is not valid TOML"),
     ],
 )
 def test_invalid_settings_are_rejected(text, message, project):

@@ -608,7 +608,7 @@ class TestCollectedFiles:
     @pytest.mark.parametrize(
         ("configuration", "message"),
         [
-            ("", "there is no folder recipes or prompts here: pass one, or set target in"),
+            ("", "there is no folder recipes or prompts here: pass a target, or set one in"),
             (
                 "[tool.promptkit]\ntargt = 'x'",
                 "[tool.promptkit] has no setting 'targt': did you mean 'target'?",

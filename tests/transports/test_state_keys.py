@@ -182,7 +182,7 @@ class TestKeyFile:
                 bytes(range(128, 160)),
                 "line 1: a key must be at least 32 bytes long, in base64 or hexadecimal",
             ),
-            (b"\n" * 65537, "the file cannot be read: it has more than 65,536 bytes"),
+            (b"\n" * 65537, "the file cannot be read: it is larger than 65,536 bytes"),
         ],
         ids=["none", "no key", "binary", "large"],
     )

@@ -72,12 +72,12 @@ class TestAsWritten:
         (argument,) = make_prompt(dt.datetime).compiled.arguments.ordered
 
         assert argument.description == (
-            "a date and time, as in 2026-01-31T12:00, with an offset (+01:00) or without"
+            "a date and time such as 2026-01-31T12:00, with or without an offset (+01:00)"
         )
 
 
-ADD = "has no offset: add an offset, as in 2026-01-31T12:00"
-DROP = "has an offset: omit it, as in 2026-01-31T12:00"
+ADD = "has no offset: add an offset, for example 2026-01-31T12:00"
+DROP = "has an offset: omit it, for example 2026-01-31T12:00"
 START = '{"start": "2026-01-31T12:00:00"}'
 LUNCH = '{"start": "2026-01-31T12:00:00Z", "lunch": "2026-01-31T12:00:00Z"}'
 
@@ -101,13 +101,13 @@ class TestRequiredOffset:
             (Meeting, START, f"'value.start' {ADD}:00+01:00"),
             (Meeting, LUNCH, f"'value.lunch' {DROP}:00"),
             (Naive, "2026-01-31T12:00Z", f"'value' {DROP}"),
-            (AwareTime, "12:00", "'value' has no offset: add an offset, as in 12:00+01:00"),
+            (AwareTime, "12:00", "'value' has no offset: add an offset, for example 12:00+01:00"),
             (
                 Aware,
                 "noon",
-                "'value' is 'noon', not a date and time with an offset, as in 2026-01-31T12:00:00+01:00",
+                "'value' is 'noon', not a date and time with an offset, such as 2026-01-31T12:00:00+01:00",
             ),
-            (AwareTime, "x", "'value' is 'x', not a time of day with an offset, as in 12:00:00+01:00"),
+            (AwareTime, "x", "'value' is 'x', not a time of day with an offset, such as 12:00:00+01:00"),
         ],
         ids=str,
     )

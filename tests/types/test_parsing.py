@@ -565,7 +565,7 @@ class TestAnnotationsOnly:
             ),
             (
                 Annotated[datetime, msgspec.Meta(tz=False)],
-                "a date and time without an offset, as in 2026-01-31T12:00:00",
+                "a date and time without an offset, such as 2026-01-31T12:00:00",
             ),
         ],
         ids=str,

@@ -176,7 +176,7 @@ class TestClasses:
                     "start": {
                         "type": "string",
                         "format": "date",
-                        "description": "The first day (a date, as in 2026-01-31)",
+                        "description": "The first day (a date such as 2026-01-31)",
                     },
                     "length": {**get_schema(timedelta), "description": describe(timedelta), "default": "P7D"},
                     "days": {
@@ -273,10 +273,10 @@ class TestDescriptions:
             (list[str], ["a", "b"], 'default ["a","b"]'),
             (list[str], [], None),
             (str, "", None),
-            (date, msgspec.NODEFAULT, "a date, as in 2026-01-31"),
-            (date, date(2026, 2, 3), "a date, as in 2026-01-31; default 2026-02-03"),
-            (timedelta, msgspec.NODEFAULT, "a duration, as in PT1H30M for 1h 30m"),
-            (datetime, msgspec.NODEFAULT, "a date and time, as in 2026-01-31T12:00:00Z"),
+            (date, msgspec.NODEFAULT, "a date such as 2026-01-31"),
+            (date, date(2026, 2, 3), "a date such as 2026-01-31; default 2026-02-03"),
+            (timedelta, msgspec.NODEFAULT, "a duration such as PT1H30M for 1h 30m"),
+            (datetime, msgspec.NODEFAULT, "a date and time such as 2026-01-31T12:00:00Z"),
             (Annotated[int, Meta(ge=1, le=9)], 3, "a whole number from 1 to 9; default 3"),
             (Annotated[str, Meta(max_length=9)], msgspec.NODEFAULT, "text of at most 9 characters"),
             (
@@ -289,7 +289,7 @@ class TestDescriptions:
             (
                 dict[str, list[date]],
                 msgspec.NODEFAULT,
-                "a JSON object, each value a list, each a date, as in 2026-01-31",
+                "a JSON object, each value a list, each a date such as 2026-01-31",
             ),
             (Literal["a", "b"], "a", "default a"),
             (Level, msgspec.NODEFAULT, None),
@@ -308,18 +308,18 @@ class TestDescriptions:
     @pytest.mark.parametrize(
         ("annotation", "expected"),
         [
-            (date | str, "a date, as in 2026-01-31 or text"),
-            (date | str | None, "a date, as in 2026-01-31 or text"),
-            (date | Literal["b", "a"], "a date, as in 2026-01-31 or one of b, a"),
-            (date | Corner, "a date, as in 2026-01-31 or one of LEFT, RIGHT"),
-            (date | bool | str, "a date, as in 2026-01-31 or true or false or text"),
-            (list[date | str], "a list, each a date, as in 2026-01-31 or text"),
-            (tuple[date | str, ...], "a list, each a date, as in 2026-01-31 or text"),
+            (date | str, "a date such as 2026-01-31 or text"),
+            (date | str | None, "a date such as 2026-01-31 or text"),
+            (date | Literal["b", "a"], "a date such as 2026-01-31 or one of b, a"),
+            (date | Corner, "a date such as 2026-01-31 or one of LEFT, RIGHT"),
+            (date | bool | str, "a date such as 2026-01-31 or true or false or text"),
+            (list[date | str], "a list, each a date such as 2026-01-31 or text"),
+            (tuple[date | str, ...], "a list, each a date such as 2026-01-31 or text"),
             (
                 list[int] | tuple[str, str],
                 "a list, each a whole number or a list of 2 items: text, text",
             ),
-            (date | list[Corner], "a date, as in 2026-01-31 or a list, each one of LEFT, RIGHT"),
+            (date | list[Corner], "a date such as 2026-01-31 or a list, each one of LEFT, RIGHT"),
             (
                 dict[str, int] | Point,
                 "a JSON object, each value a whole number or a JSON object with x, y",
@@ -336,11 +336,11 @@ class TestDescriptions:
         ("annotation", "expected"),
         [
             (Literal[3, 1, 2] | None, "one of 3, 1, 2"),
-            (Literal[3, 1] | date, "one of 3, 1 or a date, as in 2026-01-31"),
-            (Literal[3, 1] | date | str, "one of 3, 1 or a date, as in 2026-01-31 or text"),
+            (Literal[3, 1] | date, "one of 3, 1 or a date such as 2026-01-31"),
+            (Literal[3, 1] | date | str, "one of 3, 1 or a date such as 2026-01-31 or text"),
             (list[Literal["b", 2, "a"]], "a list, each one of b, 2, a"),
             (list[Literal[True, False]], "a list, each one of true, false"),
-            (tuple[Literal[2, 1], date], "a list of 2 items: one of 2, 1, a date, as in 2026-01-31"),
+            (tuple[Literal[2, 1], date], "a list of 2 items: one of 2, 1, a date such as 2026-01-31"),
             (dict[str, list[Literal[2, 1]]], "a JSON object, each value a list, each one of 2, 1"),
             (
                 list[Literal[2, 1]] | tuple[str, str],
@@ -371,7 +371,7 @@ class TestDescriptions:
         arg = Arg("The day", examples=[date(2026, 2, 3)])
 
         assert describe(date, date(2026, 3, 4), arg) == (
-            "The day (a date, as in 2026-01-31; for example 2026-02-03; default 2026-03-04)"
+            "The day (a date such as 2026-01-31; for example 2026-02-03; default 2026-03-04)"
         )
 
     def test_the_alternative_to_null_is_described(self):
@@ -382,7 +382,7 @@ class TestDescriptions:
 
         schema = prompt(ask).compiled.schema["properties"]["value"]
 
-        assert schema["description"] == "The day (a date, as in 2026-01-31)"
+        assert schema["description"] == "The day (a date such as 2026-01-31)"
         assert schema["anyOf"] == [
             {"type": "string", "format": "date", "description": schema["description"]},
             {"type": "null"},

@@ -277,10 +277,10 @@ FAULTS = [
     (bool, 1, "'value' is 1, not yes or no"),
     (Decimal, "x", "'value' is 'x', not a number"),
     (Decimal, "NaN", "'value' is 'NaN', not a number"),
-    (dt.date, "31.1.2026", "'value' is '31.1.2026', not a date, as in 2026-01-31"),
-    (dt.datetime, "noon", "'value' is 'noon', not a date and time, as in 2026-01-31T12:00"),
-    (dt.time, "25:00", "'value' is '25:00', not a time of day, as in 12:00"),
-    (dt.timedelta, "soon", "'value' is 'soon', not a duration, as in 1h 30m"),
+    (dt.date, "31.1.2026", "'value' is '31.1.2026', not a date such as 2026-01-31"),
+    (dt.datetime, "noon", "'value' is 'noon', not a date and time such as 2026-01-31T12:00"),
+    (dt.time, "25:00", "'value' is '25:00', not a time of day such as 12:00"),
+    (dt.timedelta, "soon", "'value' is 'soon', not a duration such as 1h 30m"),
     (UUID, "x", "'value' is 'x', not a UUID"),
     (Path, "a\0b", "'value' is 'a\\x00b', not a path"),
     (bytes, "***", "'value' is '***', not base64 or a data: URI"),
@@ -405,7 +405,7 @@ FAULTS = [
         (
             "'value.name' is missing; 'value.points[1].x' is missing; "
             "'value.points[2].x' is 'a', not a whole number; "
-            "'value.when' is 'soon', not a date, as in 2026-01-31"
+            "'value.when' is 'soon', not a date such as 2026-01-31"
         ),
     ),
     (

@@ -243,7 +243,7 @@ def shell_reason(command: str) -> str | None:
     first = shlex.split(command)[0]
     if _BUILT_IN.fullmatch(first):
         return f"{first!r} is a shell builtin"
-    return "it sets a variable first" if "=" in first or not first else None
+    return "it starts by setting a variable" if "=" in first or not first else None
 
 
 #: Names that generated recipes use, so that arguments cannot have them.

@@ -111,7 +111,7 @@ class Guard:
         """Return the error response if a head is too large, or if its host or origin is not allowed."""
         if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
             limits = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
-            return reject(431, InvalidRequest(f"the head of a request can have at most {limits}"))
+            return reject(431, InvalidRequest(f"the head of a request is limited to {limits}"))
         host, origin = head.get(b"host"), head.get(b"origin")
         if b"host" in head.repeated or not host:
             return reject(421, InvalidRequest("a request must have exactly one Host header"))
@@ -177,7 +177,9 @@ def _check_stream(head: Head) -> HttpResponse | None:
     _, events = parse_accept(head.get(b"accept") or b"*/*")
     if events:
         return None
-    return reject(406, InvalidRequest("the stream of a session is text/event-stream: include it in Accept"))
+    return reject(
+        406, InvalidRequest("the stream of a session is text/event-stream: include that type in Accept")
+    )
 
 
 def _check_media_types(head: Head) -> HttpResponse | None:
@@ -224,7 +226,8 @@ def _without_port(host: str) -> str:
 def _parse_origin(text: str) -> bytes:
     parts = urlsplit(text)
     if text != "*" and (not parts.scheme or not parts.netloc or parts.path.strip("/") or parts.query):
-        msg = f"{text!r} is not an origin: write it as https://chat.example, with a port if it has one"
+        expected = "expected something like https://chat.example, with a port if it has one"
+        msg = f"{text!r} is not a valid origin: {expected}"
         raise ValueError(msg)
     return text.rstrip("/").lower().encode("latin-1", "replace")
 

@@ -192,7 +192,7 @@ class HttpChannel:
         finally:
             self.is_read, self._task = True, None
         if size > limit:
-            msg = f"the body of a request can have at most {limit:,} bytes"
+            msg = f"the body of a request can be at most {limit:,} bytes long"
             return reject(413, InvalidRequest(msg), headers=(CLOSE,) if more else ())
         if not fits:
             msg = "all memory for request bodies is in use: try again later"

@@ -118,7 +118,7 @@ def public_hosts_and_origins(url: str | None) -> tuple[tuple[str, ...], tuple[st
         return (), ()
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
-        msg = f"the public URL {url!r} is not the URL of a server: write it as https://prompts.example/mcp"
+        msg = f"the public URL {url!r} is not a valid server URL: expected something like https://prompts.example/mcp"
         raise ValueError(msg)
     return (parts.netloc,), (f"{parts.scheme}://{parts.netloc}",)
 

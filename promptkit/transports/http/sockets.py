@@ -260,7 +260,7 @@ def _set_access(path: str, mode: int | None, group: str | None) -> None:
             os.chown(path, -1, _find_group_id(group), follow_symlinks=False)
         except PermissionError as error:
             hint = "add the user to the group (systemd: SupplementaryGroups=), or start the server as root"
-            reason = f"the server's user cannot assign it to the group {group!r}: {hint}"
+            reason = f"the server's user cannot assign the socket to the group {group!r}: {hint}"
             raise PermissionError(error.errno, reason) from None
     if mode is None:
         mode = 0o600 if group is None else 0o660

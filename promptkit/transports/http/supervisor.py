@@ -143,7 +143,7 @@ class Supervisor:
                     Called once signal handlers are installed, before the first worker is forked.
             """
             if threading.active_count() > 1:
-                say("recipes have started threads while being imported: these do not run in the workers")
+                say("recipes started threads while they were imported: these do not run in the workers")
             self._lifeline = os.pipe()
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, self._on_signal)

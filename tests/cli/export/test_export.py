@@ -127,7 +127,8 @@ def test_two_projects_in_one_folder(out, recipes, capsys, tmp_path):
     (tmp_path / "others" / "one.py").write_text(source.format("greet"))
     assert main(["export", "claude-commands", "out", "--target", "others"]) == 1
     assert (
-        "was written from recipes: remove it from there, or rename one of the two" in capsys.readouterr().err
+        "was already written from recipes: remove that version first, or rename one of the two"
+        in capsys.readouterr().err
     )
 
 

@@ -221,7 +221,7 @@ class TestFileProperties:
         code, _, err = promptkit("install", "cursor")
 
         assert code == 1
-        assert ("it has more than 16,777,216 bytes" if kind == "large" else "it is not a file") in err
+        assert ("it is larger than 16,777,216 bytes" if kind == "large" else "it is not a file") in err
 
     def test_file_in_place_of_a_folder(self, home, project, promptkit):
         """A file in place of the folder is kept and reported."""

@@ -58,7 +58,7 @@ class TestEachClient:
         code, out, err = promptkit("install", name)
 
         assert (code, err) == (0, "")
-        assert out.splitlines()[0] == f"{CLIENTS[name].title} has the server 'team-prompts'"
+        assert out.splitlines()[0] == f"{CLIENTS[name].title} now has the server 'team-prompts'"
         assert read_normalized(config_path(name)) == golden(name, "missing")
 
     def test_existing_file(self, name, project, promptkit, read_normalized):
@@ -84,7 +84,8 @@ class TestEachClient:
 
         assert code == 0
         assert (
-            out.splitlines()[0] == f"{CLIENTS[name].title} has the server 'team-prompts': nothing to change"
+            out.splitlines()[0]
+            == f"{CLIENTS[name].title} already has the server 'team-prompts': nothing to change"
         )
         assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
@@ -294,7 +295,7 @@ def test_client_without_project_configuration(name, project, promptkit, capsys):
         ),
         (
             ["install", "zed", "--url", "localhost:80"],
-            "argument --url: 'localhost:80' is not an HTTP URL: write it as in ",
+            "argument --url: 'localhost:80' is not an HTTP URL: expected something like ",
         ),
         (["install", "cursor", "--token-env", "TOKEN"], "--token-env is for a server over HTTP: add --url"),
         (
@@ -342,7 +343,7 @@ class TestTargets:
 
         assert code == 2
         assert err == (
-            "promptkit: cannot load 'nowhere': it is neither a file or folder nor a module that a "
+            "promptkit: cannot load 'nowhere': it is not a folder, a file, or a module that a "
             "client can import; there are recipes in 'prompts/'\n"
         )
         assert not config_path("zed").exists()

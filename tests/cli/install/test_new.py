@@ -133,7 +133,7 @@ def test_suggested_commands_for_markdown_work(empty_folder, home, served_prompts
 
     assert rendered == RENDERED.replace("```python\n", "").replace("```\n", "")
     assert checked == "1 prompt can be served\n"
-    assert installed.splitlines()[0] == "Claude Code has the server 'my-prompts'"
+    assert installed.splitlines()[0] == "Claude Code now has the server 'my-prompts'"
     assert "2 passed" in tested
     assert served_prompts(installed_command(home)) == ["review"]
 
@@ -152,7 +152,7 @@ def test_suggested_commands_work(empty_folder, home, served_prompts, run_json):
     assert len(commands) == 3
     assert rendered == RENDERED
     assert "2 passed" in tested
-    assert installed.splitlines()[0] == "Claude Code has the server 'my-prompts'"
+    assert installed.splitlines()[0] == "Claude Code now has the server 'my-prompts'"
     assert served_prompts(installed_command(home)) == ["review"]
 
 
@@ -243,7 +243,7 @@ def test_first_minute_of_a_new_user(empty_folder, home, served_prompts, tmp_path
     ]
     assert rendered == RENDERED
     assert "2 passed" in tested
-    assert installed.splitlines()[0] == "Claude Code has the server 'my-prompts'"
+    assert installed.splitlines()[0] == "Claude Code now has the server 'my-prompts'"
     assert served_prompts(installed_command(home)) == ["review"]
 
 

@@ -18,11 +18,12 @@ class TestInstall:
 
         assert (code, err) == (0, "")
         lines = [line for line in out.splitlines() if not line.startswith(" ")]
-        assert lines == [f"{title} has the server 'team-prompts'" for title in ("Zed", "goose", "Codex")]
+        assert lines == [f"{title} now has the server 'team-prompts'" for title in ("Zed", "goose", "Codex")]
         for name in ("zed", "goose", "codex"):
             assert str(project / "prompts") in json.dumps(entries(name)["team-prompts"])
         assert [line for line in repeated.splitlines() if not line.startswith(" ")] == [
-            f"{line}: nothing to change" for line in lines
+            f"{title} already has the server 'team-prompts': nothing to change"
+            for title in ("Zed", "goose", "Codex")
         ]
 
     def test_pattern_of_markdown_prompts(self, project, promptkit):
@@ -116,12 +117,12 @@ class TestClientsAndTargets:
         code, _, err = promptkit("install", "cursor", "vscode", target)
 
         assert code == 2
-        assert err.endswith("nor a module that a client can import; there are recipes in 'prompts/'\n")
+        assert err.endswith("or a module that a client can import; there are recipes in 'prompts/'\n")
         assert not config_path("cursor").exists()
 
     def test_client_named_twice(self, project, promptkit):
         """A repeated client counts once."""
-        assert promptkit("install", "zed", "zed", "prompts")[1].count("Zed has the server") == 1
+        assert promptkit("install", "zed", "zed", "prompts")[1].count("Zed now has the server") == 1
 
     def test_options_between_clients(self, project, promptkit):
         """Options can appear between clients and targets."""

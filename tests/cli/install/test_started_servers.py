@@ -183,7 +183,7 @@ class TestOptions:
             ),
             (
                 ["--http", "80"],
-                "promptkit install: error: --http is for HTTP, but a client uses stdio for servers",
+                "promptkit install: error: --http is for HTTP, but clients use stdio for the servers",
             ),
         ],
         ids=" ".join,
@@ -226,7 +226,7 @@ class TestLimitations:
             ("gemini-cli", "Gemini CLI sends only the first message of a prompt"),
             ("gemini-cli", "Gemini CLI omits images, recordings, documents, links"),
             ("claude-desktop", "Claude Desktop does not show users documents"),
-            ("opencode", "opencode gives each argument one word, and the last one the rest"),
+            ("opencode", "opencode gives each argument one word, and the last argument the rest"),
             ("opencode", "opencode never fills in optional arguments"),
             ("opencode", "type a prompt as /team-prompts:NAME"),
             (

@@ -81,7 +81,7 @@ class TestCompleteFile:
         )
         assert messages[1].content.text == "Be plain."
         assert result.code == 1
-        assert result.lines[-1] == "imported 1 command, 0 of them completely"
+        assert result.lines[-1] == "imported 1 command (1 only in part)"
 
 
 class TestArguments:
@@ -148,7 +148,10 @@ class TestLosses:
                 "!`cd x`",
                 "the command 'cd x' is not run and is kept as text: 'cd' is a shell builtin",
             ),
-            ("!`A=1 b`", "the command 'A=1 b' is not run and is kept as text: it sets a variable first"),
+            (
+                "!`A=1 b`",
+                "the command 'A=1 b' is not run and is kept as text: it starts by setting a variable",
+            ),
             ("```!\nls *.md\n```", "'```!' is kept as text: scripts need a shell"),
             ("See @../x.md", "'@../x.md' is kept as text: it is outside the workspace"),
             ("See @~/x.md", "'@~/x.md' is kept as text: it is outside the workspace"),
@@ -218,7 +221,7 @@ class TestFrontmatter:
     )
     def test_invalid_front_matter(self, text, line):
         """Front matter that is not valid YAML raises an error with the line of the problem."""
-        with pytest.raises(CommandSyntaxError, match=r"is not YAML|occurs twice") as caught:
+        with pytest.raises(CommandSyntaxError, match=r"is not valid YAML|occurs twice") as caught:
             read_claude_command("x", f"---\n{text}\n---\nx")
 
         assert caught.value.line == line

@@ -87,7 +87,7 @@ def test_fields_are_dropped_by_name(import_files):
 
     assert result.lines[1:] == [
         "add.prompt.md:4: the field 'handoffs' is not imported",
-        "imported 1 command, 0 of them completely",
+        "imported 1 command (1 only in part)",
     ]
 
 
@@ -287,7 +287,7 @@ def test_existing_file_is_kept(import_files, tmp_path, file, text):
     assert result.lines == [
         f"a.md:1: not imported: {in_the_way!r} is in the way: move it, or choose another folder with -o",
         f"b.md: wrote {Path('prompts', 'b.prompt.md')}",
-        "imported 1 command, 1 of them completely",
+        "imported 1 command",
         "did not import 1 file",
     ]
     assert (tmp_path / "prompts" / file).read_text(encoding="utf-8") == "Mine."

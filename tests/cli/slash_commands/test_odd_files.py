@@ -68,7 +68,7 @@ class TestLinks:
             assert rejected.startswith(f"theirs/{name}:1: not imported: {LINK}")
         assert lines[4:] == [
             "theirs/fine.md: wrote prompts/fine.prompt.md",
-            "imported 1 command, 1 of them completely",
+            "imported 1 command",
             "did not import 4 files",
         ]
 
@@ -110,7 +110,7 @@ class TestLinks:
         code, lines = run("claude-commands", "theirs", "-o", "out")
 
         assert code == 1
-        assert lines[1:] == ["imported 0 commands, 0 of them completely", "did not import 1 file"]
+        assert lines[1:] == ["imported 0 commands", "did not import 1 file"]
         assert re.search(f"{path}'?(: it is a link:| is in the way:)", lines[0])
         assert list((tmp_path / "elsewhere").iterdir()) == []
         assert not (tmp_path / "missing").exists()
@@ -140,7 +140,7 @@ class TestOddFiles:
 
         assert code == 1
         expected = [
-            f"theirs/huge{suffix}:1: not imported: it has more than 1,048,576 bytes",
+            f"theirs/huge{suffix}:1: not imported: it is larger than 1,048,576 bytes",
             f"theirs/pipe{suffix}:1: not imported: it is not a regular file",
             f"theirs/socket{suffix}:1: not imported: it is not a regular file",
             f"theirs/pipe{suffix}:1: not imported: it is not a regular file",

@@ -136,7 +136,7 @@ class TestOrigin:
     def test_invalid_origin_in_the_configuration(self):
         """An origin that no browser sends is a configuration error."""
         for text in ("chat.example", "https://chat.example/path", "null", ""):
-            with pytest.raises(ValueError, match="is not an origin"):
+            with pytest.raises(ValueError, match="is not a valid origin"):
                 Guard(origins=[text])
 
 

@@ -314,7 +314,7 @@ class TestPermissions:
                 f"0o660 {GROUP}",
                 (
                     f"cannot listen on '{folder}/socket': "
-                    f"the server's user cannot assign it to the group '{OTHER_GROUP}': "
+                    f"the server's user cannot assign the socket to the group '{OTHER_GROUP}': "
                     "add the user to the group (systemd: SupplementaryGroups=), or start the server as root"
                 ),
             ]

@@ -261,7 +261,7 @@ def test_failed_start_leaves_no_files(recipes, tmp_path):
     (tmp_path / "tmp").mkdir()
     stderr = usage_error_of(recipes(greet=GREET), "--public-url", "nowhere", TMPDIR=str(tmp_path / "tmp"))
 
-    assert "is not the URL of a server" in stderr
+    assert "is not a valid server URL" in stderr
     assert list((tmp_path / "tmp").glob("promptkit-metrics-*")) == []
 
 

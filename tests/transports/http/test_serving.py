@@ -190,7 +190,7 @@ def test_threads_of_recipes_are_reported(serve):
     server = serve("--http", "0", "--workers", "2", source=source)
 
     assert server.get()["prompts"] == ["greet"]
-    server.wait_for("recipes have started threads while being imported: these do not run in the workers")
+    server.wait_for("recipes started threads while they were imported: these do not run in the workers")
 
 
 def test_strict_server_does_not_start_with_errors(serve):
