@@ -339,7 +339,7 @@ class TestSources:
         assert main(["export", "skills", "out"]) == 1
 
         err = capsys.readouterr().err
-        assert r"was written from a\x1b[2J\npromptkit: all is fine: remove it" in err
+        assert r"was already written from a\x1b[2J\npromptkit: all is fine: remove that version" in err
         assert err.count("\n") == 1
 
     @pytest.mark.parametrize("source", ["/a\0b", "/" + "a" * 5000, "/\ud800", "/etc/passwd/a"])

@@ -61,7 +61,7 @@ def test_case_that_ranks_another_skill_first(write_project, run):
     result = run("--promptkit", "recipes")
 
     result.assert_outcomes(passed=3, failed=1)
-    result.stdout.fnmatch_lines(["*warning PK613: skill 'ship': * of the request 'review my code'*"])
+    result.stdout.fnmatch_lines(["*warning PK613: skill 'ship': * in the request 'review my code'*"])
 
 
 def test_cases_in_another_file(pytester, run):
