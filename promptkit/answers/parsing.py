@@ -267,11 +267,11 @@ class _Decoder:
             The answer.
 
         allow_cut:
-            Whether to repair values whose end is missing.
+            Whether to repair truncated values.
 
     Attributes:
         needs_repair:
-            Whether any value could not be decoded because the library for repairs is not installed.
+            Whether any value could not be decoded because the repair library is not installed.
     """
 
     def __init__(self, text: str, *, allow_cut: bool) -> None:

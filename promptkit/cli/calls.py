@@ -305,7 +305,7 @@ def owner_of(item: Item) -> Owner:
 
 def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[Diagnostic], str | None]:
     """
-    Return the diagnostics for an item, and the reason why it is not rendered, or None.
+    Return the diagnostics for an item, and the reason why it is not rendered; None if it is rendered.
 
     All cases are called. If there are no cases, the examples are called until one of them fails.
     """

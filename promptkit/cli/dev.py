@@ -167,7 +167,7 @@ class _Pages(Struct):
 
 
 def _has_screen() -> bool:
-    """Return whether a browser would open in its own window instead of hiding the terminal's output."""
+    """Return whether a browser would open in its own window, rather than take over the terminal."""
     names = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
     return sys.platform in ("win32", "darwin") or any(map(os.environ.get, names))
 

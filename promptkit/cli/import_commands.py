@@ -161,7 +161,7 @@ class _RecipeWriter:
         return [self._folder.display_path(file) for file in files]
 
     def summary(self) -> Iterator[str]:
-        """Yield lines with the numbers of imported and rejected files."""
+        """Yield lines that say how many files were imported and how many were rejected."""
         in_part = f" ({self.lossy} only in part)" if self.lossy else ""
         yield f"imported {counted(self.imported, 'command')}{in_part}"
         if self.rejected:

@@ -397,7 +397,7 @@ def _promptfoo_arguments(context: str, arguments: Arguments) -> dict[str, Any]:
     """
     Return the variables of a promptfoo test case that are arguments of the prompt.
 
-    All other variables are ignored, because they can be for assertions.
+    All other variables are ignored, because they may be meant for assertions.
 
     Args:
         context:
@@ -407,7 +407,7 @@ def _promptfoo_arguments(context: str, arguments: Arguments) -> dict[str, Any]:
             The arguments of the prompt.
 
     Raises:
-        ArgumentSyntaxError: If *context* is not such JSON.
+        ArgumentSyntaxError: If *context* is not JSON of this form.
     """
     try:
         variables = json.loads(context)["vars"].items()

@@ -284,7 +284,7 @@ class _Service(Struct):
     siblings: Siblings | None = None
 
     def announce(self) -> None:
-        """Report the addresses of the server. Call this once signals are handled."""
+        """Report the addresses of the server. Call this after the signal handlers are installed."""
         say(f"serving at {' and '.join(map(_format_address, self.listeners))}")
 
     def supervise(self) -> int:

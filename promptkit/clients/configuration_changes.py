@@ -107,7 +107,7 @@ def plan_change(
 
 
 def unified_diff(old: list[str], new: list[str], before: str, after: str) -> Iterator[str]:
-    """Yield the lines of a diff without context. Its only hunk spans the first to the last difference."""
+    """Yield the lines of a diff without context. Its only hunk extends from first to last difference."""
     if old == new:
         return
     start = common_length(old, new)

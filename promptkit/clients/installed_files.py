@@ -284,7 +284,7 @@ def _present_files(
 
 
 def _files_in(folder: Folder, name: str) -> list[str]:
-    """Return the paths of the files and symbolic links of an entry, except hidden and generated ones."""
+    """Return the paths of the files and symbolic links in an entry, except hidden and generated ones."""
     status = folder.lstat(name)
     if status is None:
         return []

@@ -67,7 +67,7 @@ def hint_for_unreadable_type(annotation: Any) -> str:
 
 
 def describe_non_type(annotation: Any) -> tuple[str, str] | None:
-    """Return a description and a hint for an annotation, or a part of it, that is not a type, or None."""
+    """Return a description and a hint if an annotation, or a part of it, is not a type; otherwise None."""
     if isinstance(annotation, ModuleType):
         return f"the module {annotation.__name__}", "write one of its classes"
     if isinstance(annotation, type) or get_origin(annotation) or type(annotation).__module__ in _TYPING:

@@ -180,7 +180,7 @@ def template_of(
 
 
 def _mark(name: str, series: str) -> str:
-    """Return a unique word for an argument, in mixed case because prompts can change the case."""
+    """Return a unique word for an argument, in mixed case, to notice prompts that change the case."""
     return f"Zq{series}{name.encode().hex()}Qz"
 
 

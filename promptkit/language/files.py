@@ -272,7 +272,7 @@ def _file_too_large_message(path: str | Path, size: int, limit: int) -> str:
 
 @attrs.define
 class _CachedText:
-    """The text of a file, and its parsed forms, keyed by the names of the values that fill it."""
+    """The text of a file, and its parsed forms, keyed by the placeholder names that they accept."""
 
     path: str
     stamp: Stamp | None

@@ -165,7 +165,7 @@ def lint_caller_path(node: ast.AST, scope: Scope, report: Report) -> None:
 
 
 def _find_opened_path(node: ast.AST, scope: Scope) -> ast.expr | None:
-    """Return the path that an expression opens, directly or by passing a method of the path to a thread."""
+    """Return the path that an expression opens, directly or by passing one of its methods to a thread."""
     match node:
         case ast.Attribute(path, attribute) if attribute in _FILE_METHODS:
             return path

@@ -121,7 +121,7 @@ def lint_indentation(node: ast.expr, report: Report) -> None:
 
 
 def lint_shifted_lines(call: ast.AST, scope: Scope, report: Report) -> None:
-    """Report an f-string that is dedented after inserting a value that can have several lines."""
+    """Report an f-string that is dedented only after inserting a value that can have several lines."""
     match call:
         case ast.Call(function, [ast.JoinedStr(parts)]) if scope.global_value(function) in _DEDENT_FUNCTIONS:
             is_indented = any("\n " in str(getattr(part, "value", "")) for part in parts)

@@ -253,7 +253,7 @@ class FolderImport:
             return LoadedFile(file, diagnostics=(diagnose_import(file, self.folder, error),))
 
     def _select_declarations(self, name: str, imported: ModuleType | LoadedFile) -> LoadedFile:
-        """Return the object of a file that the target names, or all declarations of the file."""
+        """Return the object that the target names in a file, or all of the file's declarations."""
         file, module_name = self.folder / name, self._module_of(name)
         if isinstance(imported, LoadedFile):
             return imported

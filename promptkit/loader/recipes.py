@@ -52,7 +52,7 @@ class Declaration(Struct, frozen=True):
 
 
 def key_of(definition: Definition, prefix: str = "") -> Key:
-    """Return the unique key that a definition has in a target with *prefix*."""
+    """Return the unique key of a definition in a target that has *prefix*."""
     if isinstance(definition, Prompt):
         return "prompt", prefixed_name(prefix, definition.options.name)
     if isinstance(definition, Resource):

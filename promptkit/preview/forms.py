@@ -113,7 +113,7 @@ class Field:
             The argument's title or, if it has none, its name.
 
         key:
-            The suffix of the ids that the field's HTML elements have.
+            The suffix of the ids of the field's HTML elements.
 
         control:
             The control for the value.
@@ -441,7 +441,7 @@ def _one_line_control(value: str, attributes: Mapping[str, str]) -> Control | No
 
 
 def _text_control(argument: Argument, value: str) -> Control | None:
-    """Return a text area, or None for an argument with completions, whose value usually has one line."""
+    """Return a text area, or None if the argument has completions: such values usually fit on one line."""
     return None if argument.completer is not None else _area_control(argument, value)
 
 

@@ -81,7 +81,7 @@ class CatalogVersion:
 
     @cached_property
     def load_errors(self) -> str:
-        """A message about files that failed to load, whose old prompts are still served, or ``""``."""
+        """A message about files that failed to load and whose previous prompts are served; ``""`` if none."""
         errors = [diagnostic for diagnostic in self.diagnostics if not diagnostic.is_ignorable]
         files = dict.fromkeys(PurePath(diagnostic.location.file).name for diagnostic in errors)
         count = f"{len(errors)} error{'' if len(errors) == 1 else 's'}"

@@ -193,7 +193,7 @@ class PromptPages(Endpoints):
     _pending: dict[_RenderingKey, asyncio.Task[Rendering]] = attrs.field(factory=dict, init=False)
 
     async def show_prompt(self, request: Request) -> Response:
-        """Show the page of a prompt. A slow rendering continues, and is shown when the page requests it."""
+        """Show a prompt's page. A slow rendering continues in the background; the page requests it later."""
         prompt, query = self._find_prompt(request), request.query_params
         submission, tab = self._initial_submission(prompt, query), query.get(_TAB, "")
         version = self._get_version(request)

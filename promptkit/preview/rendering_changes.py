@@ -33,7 +33,7 @@ _FORM: Final = "current form values"
 
 
 class CaseComparer(Protocol):
-    """Provides the text of cases at the last commit, and word diffs."""
+    """Provides the text of cases as of the last commit, and compares it word by word."""
 
     def changes_since_commit(self, prompt: CompiledPrompt, version: int) -> Sequence[CaseTexts]:
         """

@@ -169,7 +169,7 @@ def encode_result(request_id: RequestId, result: bytes, outcome: str = "ok") -> 
 
 
 def encode_request(request_id: RequestId, method: str, params: Any) -> bytes:
-    """Return the line of a request to the client."""
+    """Encode a request to the client as a line."""
     return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}\n' % (
         encode(request_id),
         encode(method),
@@ -178,7 +178,7 @@ def encode_request(request_id: RequestId, method: str, params: Any) -> bytes:
 
 
 def encode_notification(method: str, params: Any) -> bytes:
-    """Return the line of a notification to the client."""
+    """Encode a notification to the client as a line."""
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (encode(method), encode(params))
 
 

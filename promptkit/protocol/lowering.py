@@ -171,7 +171,7 @@ class Lowering:
         return wire.SkillEntry(skill.uri_template, skill.frontmatter, files)
 
     def directory(self, skill: CompiledSkill, uri: str) -> list[wire.ResourceEntry]:
-        """Return the list entries of the files and folders in a folder of a skill."""
+        """Return the list entries for the files and folders in one of a skill's folders."""
         from urllib.parse import unquote  # imported here because few clients read folders
 
         return [

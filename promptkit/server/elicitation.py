@@ -318,7 +318,7 @@ class Elicitation:
 def _make_question(
     pending: PendingRequest, prompt: CompiledPrompt, arguments: Mapping[str, Any] | None
 ) -> Question:
-    """Return the question about the missing and invalid arguments. If there are none, it has no errors."""
+    """Return the question about missing and invalid arguments. It has no errors if none is invalid."""
     errors = ArgumentsError(prompt.name, ())
     try:
         prompt.arguments.read(arguments)

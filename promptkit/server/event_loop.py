@@ -84,7 +84,11 @@ class EventLoopThread:
             raise
 
     def cancel(self, pending: PendingRequest) -> bool:
-        """Cancel the task of an answered request, which can then clean up. Return whether it had started."""
+        """
+        Cancel the task of a request that has been answered, so that the task can clean up.
+
+        Return whether the task had started.
+        """
         with suppress(RuntimeError):  # the loop has stopped
             self._loop.call_soon_threadsafe(self._cancel, pending)
         return self._tasks.get(pending) is not None

@@ -229,7 +229,7 @@ class Streams(Notifier):
 
     def end(self, results: ResultEncoder) -> None:
         """
-        End all streams. If the revision is stateless, the result of the request that opened a stream ends it.
+        End all streams. In stateless revisions, each ends with the result of the request that opened it.
         """
         with self._lock:
             requests = [request for request, *_ in self._open.values()]

@@ -104,7 +104,7 @@ class Snapshot:
 
     def changed_resources(self, other: "Snapshot") -> Callable[[str], bool]:
         """
-        Return a function that returns whether the resource at a URI has been loaded again since *other*.
+        Return a predicate that tells whether the resource at a URI has been reloaded since *other*.
 
         A URI that only templates can match counts as changed if any template has been loaded again.
         """

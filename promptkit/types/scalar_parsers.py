@@ -86,7 +86,7 @@ def parse_int(value: Any) -> int:
 
 
 def _parse_decimal_integer(text: str) -> int:
-    """Parse an integer in a string such as ``5.0``."""
+    """Parse an integer that is written as a decimal, such as ``5.0``."""
     try:
         return int(text.partition(".")[0] if re.fullmatch(_WHOLE, text.strip()) else text)
     except ValueError:

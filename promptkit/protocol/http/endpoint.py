@@ -140,7 +140,7 @@ class Endpoint:
                 The whole body.
 
             channel:
-                The destination of replies.
+                Where replies are sent.
         """
         if head.method == STREAM:
             return self._open_stream(head, channel)

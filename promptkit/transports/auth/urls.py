@@ -10,7 +10,7 @@ _URL: Final = re.compile(r"[\w.~:/?#@!$&'()*+,;=%\[\]-]+", re.ASCII)
 
 def secure_url(text: str) -> str:
     """
-    Return *text* if it is an ``https`` URL, or an ``http`` URL on this machine.
+    Return *text* if it is an ``https`` URL, or an ``http`` URL that points to this machine.
 
     Raises:
         ValueError: If *text* is not such a URL, or if it contains a user, a query or a fragment.
