@@ -158,7 +158,8 @@ class HttpChannel:
         self._deliver(reply)
 
     def _deliver(self, message: Outgoing) -> None:
-        self._pending.deliver(self, message)
+        with suppress(RuntimeError):  # the event loop is closed, and its clients are gone
+            self._pending.loop.call_soon_threadsafe(self.enqueue, message)
 
     # Called on the event loop.
 
@@ -322,24 +323,6 @@ class PendingRequests:
         self._open: dict[HttpChannel, None] = {}
         self._is_sweeping = False
         self._trimming: asyncio.TimerHandle | None = None
-        self._outgoing: deque[tuple[HttpChannel, Outgoing]] = deque()
-        self._is_delivering = False
-
-    def deliver(self, channel: HttpChannel, message: Outgoing) -> None:
-        """
-        Pass a message to the event loop, on any thread. The loop is woken once for all messages that wait.
-        """
-        self._outgoing.append((channel, message))
-        if not self._is_delivering:
-            self._is_delivering = True
-            with suppress(RuntimeError):  # the event loop is closed, and its clients are gone
-                self.loop.call_soon_threadsafe(self._deliver_outgoing)
-
-    def _deliver_outgoing(self) -> None:
-        self._is_delivering = False  # first, so that a message that is added from now on wakes the loop again
-        while self._outgoing:
-            channel, message = self._outgoing.popleft()
-            channel.enqueue(message)
 
     def begin(self, channel: HttpChannel) -> None:
         """Register a request whose body has not been read yet."""
