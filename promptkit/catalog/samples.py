@@ -62,7 +62,7 @@ def sample_calls(arguments: Arguments) -> list[dict[str, str]]:
     return [minimal] if minimal == complete else [minimal, complete]
 
 
-def choice_calls(arguments: Arguments) -> list[dict[str, str]]:
+def sample_calls_with_choices(arguments: Arguments) -> list[dict[str, str]]:
     """Return the calls from `sample_calls`, and one more call for each choice that these do not use."""
     calls = sample_calls(arguments)
     for argument in arguments.ordered if calls else ():

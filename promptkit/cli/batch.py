@@ -29,7 +29,7 @@ from promptkit.batch.tables import RowsError, Table, open_table
 from promptkit.batch.vendor_formats import LINE_FORMATS
 from promptkit.batch.workers import ChunkRenderer, start_workers
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import counted, fail, print_error
+from promptkit.cli.diagnostics import fail, format_count, print_error
 from promptkit.cli.key_values import ArgumentSyntaxError, read_arguments
 from promptkit.cli.loading import explain_absence, load_recipes
 from promptkit.cli.output import Output, make_console
@@ -208,13 +208,13 @@ def _show_progress(size: int | None) -> Iterator[Callable[[int], object]]:
 
 def _format_summary(done: Checkpoint, folder: str, characters: int | None) -> Iterator[str]:
     verb = "wrote" if characters is None else "would write"
-    files = counted(done.shard if done.requests else 0, "file")
-    yield f"{verb} {counted(done.requests, 'request')} ({done.bytes:,} bytes) to {files} in {folder!r}"
+    files = format_count(done.shard if done.requests else 0, "file")
+    yield f"{verb} {format_count(done.requests, 'request')} ({done.bytes:,} bytes) to {files} in {folder!r}"
     if characters is not None:
         yield f"the requests contain about {characters // CHARACTERS_PER_TOKEN:,} tokens of text"
     if done.rejected:
         where = "" if characters is not None else f": see {str(Path(folder, REJECTED))!r}"
-        yield f"rejected {counted(done.rejected, 'row')}{where}"
+        yield f"rejected {format_count(done.rejected, 'row')}{where}"
 
 
 def _make_parser(options: Namespace, prompt: Prompt[..., Any]) -> Callable[[str], Any]:
@@ -245,9 +245,9 @@ def _join(
         unused, keys = results.find_unused_results(MAX_LISTED)
     if unanswered:
         what = "an answer" if parse is None else "a valid answer"
-        print_error(f"{counted(unanswered, 'row')} without {what}: see their 'error' field")
+        print_error(f"{format_count(unanswered, 'row')} without {what}: see their 'error' field")
     if unused:
-        print_error(f"{counted(unused, 'result')} without a row: {format_names(keys, unused)}")
+        print_error(f"{format_count(unused, 'result')} without a row: {format_names(keys, unused)}")
     return Exit.FAILED if unanswered or unused else Exit.OK
 
 

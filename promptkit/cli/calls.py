@@ -22,7 +22,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
-from promptkit.catalog.samples import choice_calls
+from promptkit.catalog.samples import sample_calls_with_choices
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_text
 from promptkit.errors.diagnostics import Diagnostic, Location, Owner
@@ -255,8 +255,9 @@ def _example_calls(item: Item) -> list[Call]:
     """Return calls for each of the author's examples and, for prompts, for generated arguments."""
     examples = [*wire_examples(item)]
     is_sampled = isinstance(item, CompiledPrompt) and item.sample
-    samples = [sent for sent in choice_calls(item.arguments) if sent not in examples] if is_sampled else []
-    return [*(Call(item, sent) for sent in examples), *(Call(item, sent, is_sample=True) for sent in samples)]
+    samples = sample_calls_with_choices(item.arguments) if is_sampled else []
+    calls = [Call(item, sent) for sent in examples]
+    return calls + [Call(item, sent, is_sample=True) for sent in samples if sent not in examples]
 
 
 def skip_reason(item: Item) -> str:

@@ -13,7 +13,7 @@ from promptkit.catalog.skills import SKILL_FILE
 from promptkit.cli import Exit
 from promptkit.cli.calls import NEEDS_EXAMPLES, Call, Item, owner_of, render_examples
 from promptkit.cli.diagnostics import (
-    counted,
+    format_count,
     print_annotation,
     print_annotations,
     print_diagnostics,
@@ -188,10 +188,10 @@ def _format_summary(catalog: Catalog, tools: Sequence[str] | None) -> str:
         if catalog.errors and all(error.rule.value.startswith("PK6") for error in catalog.errors)
         else "0 prompts"
     )
-    served = [counted(len(items), kind) for kind, items in kinds.items() if items] or [nothing]
+    served = [format_count(len(items), kind) for kind, items in kinds.items() if items] or [nothing]
     *first, last = served
     severities = Counter(diagnostic.severity for diagnostic in catalog.diagnostics)
-    counts = [counted(severities[severity], severity.value) for severity in Severity if severities[severity]]
+    counts = [format_count(count, severity.value) for severity in Severity if (count := severities[severity])]
     all_served = f"{', '.join(first)} and {last}" if first else last
     return ", ".join([f"{all_served} {'can be served' if tools is None else 'checked'}", *counts])
 

@@ -34,7 +34,7 @@ def fail(text: str, code: int) -> int:
     return code
 
 
-def counted(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """Return a number with its noun, such as ``2 prompts``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.calls import saved_calls
-from promptkit.cli.diagnostics import counted, fail, print_annotation, print_error
+from promptkit.cli.diagnostics import fail, format_count, print_annotation, print_error
 from promptkit.cli.diff_changes import (
     Changes,
     Difference,
@@ -361,11 +361,11 @@ def _code_span(text: str) -> str:
 def summarize_changes(changes: Sequence[Difference], revision: str, skipped: Collection[str] = ()) -> str:
     """Return a summary with the numbers of breaking and of harmless changes."""
     if not changes and skipped:
-        return f"no changes since {revision}, but {counted(len(skipped), 'item')} could not be compared"
+        return f"no changes since {revision}, but {format_count(len(skipped), 'item')} could not be compared"
     if not changes:
         return f"nothing that clients see has changed since {revision}"
     effects = Counter(map(effect_of, changes))
-    numbers = [counted(effects[effect], f"{effect} change") for effect in sorted(effects)]
+    numbers = [format_count(effects[effect], f"{effect} change") for effect in sorted(effects)]
     return f"{', '.join(numbers)} since {revision}"
 
 
@@ -373,9 +373,10 @@ def summarize_cases(changes: Sequence[TextChange], revision: str, skipped: Colle
     """Return a summary with the number of changed renderings, not counting those that differ each time."""
     changed = [change for change in changes if not change.is_unsteady]
     if not changed and skipped:
-        return f"no changed text since {revision}, but {counted(len(skipped), 'item')} could not be compared"
+        uncompared = format_count(len(skipped), "item")
+        return f"no changed text since {revision}, but {uncompared} could not be compared"
     if not changed:
         return f"all text is the same as at {revision}"
     fails = sum(change.breaking for change in changed)
     failing = f", of which {fails} fail" if fails else ""
-    return f"{counted(len(changed), 'rendering')} changed since {revision}{failing}"
+    return f"{format_count(len(changed), 'rendering')} changed since {revision}{failing}"

@@ -14,7 +14,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.skill_access import without_skill_prompts
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import counted, fail, print_error
+from promptkit.cli.diagnostics import fail, format_count, print_error
 from promptkit.cli.key_values import ArgumentSyntaxError, read_arguments
 from promptkit.cli.loading import format_unknown, load_for_files
 from promptkit.cli.output import Output
@@ -161,10 +161,8 @@ def _collect_files(options: Namespace, folder: Folder, catalog: Catalog) -> _Col
             rejected += [] if error.prompt is None else [error.prompt]
             continue
         if entry_files.keys() & collected.files.keys():
-            msg = (
-                f"{', '.join(entry_files)} would be written twice, for {name!r} and for another name: rename "
-                "one of them"
-            )
+            shared = ", ".join(sorted(entry_files.keys() & collected.files.keys()))
+            msg = f"{name!r} and another entry would both be written to {shared}: rename one of them"
             raise FolderChangeError(msg)
         collected.files |= entry_files
     return collected
@@ -306,4 +304,4 @@ def describe_change(
 
 def _list_names(introduction: str, names: Sequence[str], subject: object, noun: str) -> str:
     listed = f": {', '.join(names)}" if names else ""
-    return f"{introduction.format(counted(len(names), noun), subject)}{listed}"
+    return f"{introduction.format(format_count(len(names), noun), subject)}{listed}"

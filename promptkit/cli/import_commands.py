@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import counted, fail
+from promptkit.cli.diagnostics import fail, format_count
 from promptkit.cli.output import Output
 from promptkit.clients.slash_commands.claude import read_claude_command
 from promptkit.clients.slash_commands.command import (
@@ -163,9 +163,9 @@ class _RecipeWriter:
     def summary(self) -> Iterator[str]:
         """Yield lines that say how many files were imported and how many were rejected."""
         in_part = f" ({self.lossy} only in part)" if self.lossy else ""
-        yield f"imported {counted(self.imported, 'command')}{in_part}"
+        yield f"imported {format_count(self.imported, 'command')}{in_part}"
         if self.rejected:
-            yield f"did not import {counted(self.rejected, 'file')}"
+            yield f"did not import {format_count(self.rejected, 'file')}"
 
 
 def _explain_rejection(error: Exception, source: _Source) -> str:

@@ -15,7 +15,7 @@ from promptkit.catalog.skills import CompiledSkill
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_error, print_text
 from promptkit.cli.export import describe_change, identify_recipes
-from promptkit.cli.install_list import parse_serve_arguments, parse_served_arguments, print_clients
+from promptkit.cli.install_list import parse_entry_arguments, parse_serve_arguments, print_clients
 from promptkit.cli.loading import load_catalog, load_for_files
 from promptkit.cli.options import configured_targets, parse
 from promptkit.cli.output import Output
@@ -151,7 +151,7 @@ def _check_project(options: Namespace, configuration: ConfigurationFile, name: s
     if options.all or options.url is not None or (options.command == "uninstall" and options.name):
         return
     entry = read_servers(configuration).get(name)
-    served = parse_served_arguments(configuration.settings, entry).targets
+    served = parse_entry_arguments(configuration.settings, entry).targets
     projects = {project_of(configuration.resolve_path(split_prefix(word)[1])): word for word in served}
     if projects and projects.keys().isdisjoint({None, *map(project_of, configured_targets(options))}):
         target = next(iter(projects.values()))
@@ -229,7 +229,7 @@ def _choose_options(
         entry:
             The current entry.
     """
-    current = parse_served_arguments(configuration.settings, entry)
+    current = parse_entry_arguments(configuration.settings, entry)
     chosen = current.options if options is None else options
     has_prompts = get_client(configuration.client).has_prompts
     added = [] if has_prompts or not _TOOLS.isdisjoint(chosen) else ["--tools"]

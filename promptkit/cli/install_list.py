@@ -60,7 +60,7 @@ def parse_serve_arguments(words: Sequence[str], convert_path: Callable[[str], st
     return ServeArguments(tuple(targets), tuple(options))
 
 
-def parse_served_arguments(settings: ClientConfiguration, entry: Any) -> ServeArguments:
+def parse_entry_arguments(settings: ClientConfiguration, entry: Any) -> ServeArguments:
     """Return the arguments of ``serve`` in an entry of a client's configuration."""
     return parse_serve_arguments(serve_arguments_in(settings, entry) or ())
 

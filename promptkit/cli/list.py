@@ -14,7 +14,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
 from promptkit.cli.calls import LOWERING, case_texts
-from promptkit.cli.diagnostics import counted
+from promptkit.cli.diagnostics import format_count
 from promptkit.cli.loading import load_catalog, open_named_server, report_catalog_errors
 from promptkit.cli.output import Output, make_console
 from promptkit.fragments.invisible import escape_invisible
@@ -142,7 +142,7 @@ def _format_parts(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> 
         return
     size = sum(file.content.size for file in item.files)
     names = ", ".join(_format_line(file.path) for file in item.files)
-    yield (f"{counted(len(item.files), 'file')}, {size:,} bytes: {names}",)
+    yield (f"{format_count(len(item.files), 'file')}, {size:,} bytes: {names}",)
 
 
 def _describe_argument(argument: Argument) -> _Line:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import counted, fail, print_error, report_diagnostics
+from promptkit.cli.diagnostics import fail, format_count, print_error, report_diagnostics
 from promptkit.errors.diagnostics import Diagnostic, Owner
 from promptkit.errors.exceptions import LoadError, UnknownPromptError, UnknownResourceError
 from promptkit.errors.rules import Rule
@@ -117,7 +117,7 @@ def report_hidden(catalog: Catalog, scopes: frozenset[str] | None) -> None:
         return
     needed = " ".join(sorted(frozenset().union(*requirements)))
     say(
-        f"hidden because they need scopes: {counted(len(catalog.scoped), 'item')}; "
+        f"hidden because they need scopes: {format_count(len(catalog.scoped), 'item')}; "
         f"serve with --scopes '{needed}' to show all of them, or with --scopes '' to silence this message"
     )
 

@@ -26,7 +26,7 @@ from msgspec import structs, to_builtins
 from packaging.utils import canonicalize_name
 
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import counted, fail, print_diagnostics
+from promptkit.cli.diagnostics import fail, format_count, print_diagnostics
 from promptkit.cli.loading import load_catalog, load_recipes, run_promptkit
 from promptkit.cli.options import serve_arguments
 from promptkit.cli.output import Output
@@ -145,7 +145,7 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
     if not catalog.healthy:
         output.send()
         return fail("nothing was built: fix the errors above", Exit.FAILED)
-    prompt_count = counted(len(catalog), "prompt")
+    prompt_count = format_count(len(catalog), "prompt")
     if not metadata.description:
         description = f"{prompt_count} for MCP clients: {', '.join(catalog)}"
         metadata.description = escape_invisible(description, one_line=True)

@@ -254,7 +254,7 @@ class SourceReader:
             _check_visible(path, within)
             data = source.read(within, self._remaining, check)
         except FileNotFoundError:
-            msg = f"{shortened(path)!r} does not exist, or is a broken link: remove it"
+            msg = f"{shortened(path)!r} cannot be found: if it is a broken link, remove it"
             raise PackageError(msg) from None
         except OSError as error:
             msg = f"{shortened(path)!r} cannot be packaged: {error.strerror}"

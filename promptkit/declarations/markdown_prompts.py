@@ -269,7 +269,7 @@ def _make_parameters(fields: Mapping[str, Field], body: Body, report: Report) ->
 
 def _check_name(name: str, location: Location) -> None:
     if iskeyword(name) or not name.isidentifier():
-        msg = f"an argument cannot be called {name!r}"
+        msg = f"{name!r} is not a valid name for an argument"
         hint = "use letters, digits and '_', start with a letter, and avoid Python's keywords"
         raise MarkdownError(msg, hint, location)
 

@@ -105,7 +105,7 @@ def copy_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
 def _check_seconds(name: str, value: float | None) -> None:
     numbers: tuple[type, ...] = (int, float)
     if value is not None and not (isinstance(value, numbers) and value > 0 and value is not True):
-        msg = f"{name} must be a number of seconds above zero, not {value!r}"
+        msg = f"{name} must be a positive number of seconds, not {value!r}"
         raise ValueError(msg)
 
 

@@ -135,7 +135,7 @@ class Resource(Declared[P, str], Generic[P, R]):
             TypeError: If the arguments do not match the function's parameters.
         """
         variables, metadata = self._variables(*args, **kwargs), self._metadata
-        if values := _display_values(variables):
+        if values := _format_variables(variables):
             metadata |= {key: f"{metadata[key]}: {values}" for key in ("name", "title") if metadata[key]}
         return ResourceLink(expand_template(self.uri_template, variables), **metadata)
 
@@ -229,7 +229,7 @@ class Resource(Declared[P, str], Generic[P, R]):
                 report.add(Rule.TEMPLATE_MISMATCH, message, hint)
 
 
-def _display_values(variables: Mapping[str, Any]) -> str:
+def _format_variables(variables: Mapping[str, Any]) -> str:
     """Format variable values as they appear in a URI, but on one line and without escapes."""
     from urllib.parse import unquote
 
@@ -309,7 +309,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
         raise TypeError(msg)
 
     names = sys._getframe(1).f_locals  # noqa: SLF001 (annotations may use local names)
-    stamp = _stamp_function(watch, source_folder(1))
+    stamp = _make_stamp_function(watch, source_folder(1))
     for option in annotations.keys() - Annotations.__annotations__.keys():
         msg = f"resource() got an unexpected keyword argument {option!r}"
         raise TypeError(msg)
@@ -338,7 +338,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
     return decorate
 
 
-def _stamp_function(watch: Any, folder: Path) -> Callable[[], object] | None:
+def _make_stamp_function(watch: Any, folder: Path) -> Callable[[], object] | None:
     """Return a function whose result changes when the watched content does; None if nothing is watched."""
     if watch is None or callable(watch):
         return watch  # type: ignore[no-any-return]

@@ -149,7 +149,7 @@ def _check_path(path: str) -> None:
     variants = (PurePosixPath(path), PureWindowsPath(path))
     is_plain = path.isprintable() and "\\" not in path and ":" not in path and path == str(variants[0])
     if not is_plain or any(".." in variant.parts or variant.anchor for variant in variants):
-        msg = f"{path!r} is not a plain path within the skill"
+        msg = f"{path!r} is not a valid path within a skill"
         raise SkillError(msg, "write a relative path with '/' and without '..', backslashes or colons")
 
 

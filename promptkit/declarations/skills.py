@@ -163,7 +163,7 @@ class Skill(Decorated, Generic[R]):
                 return text
         count = len(workflow.shown)
         description = f"{count} parts" if count > 1 else "no plain text" if count else "no text"
-        msg = f"its function must return a single text, but it returned {description}"
+        msg = f"its function must return one text, but it returned {description}"
         raise SkillError(msg, "return one string, or join the parts with blocks(...)", Rule.SKILL_FAILS)
 
 

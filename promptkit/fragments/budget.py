@@ -144,11 +144,11 @@ def optional(
     """
     full_text = "" if text is None or text is False else plain_string(text, "optional(text)")
     if trim is not None and trim not in _KEEP:
-        msg = f"optional(trim) is {trim!r}: pass one of {', '.join(map(repr, _KEEP))}, or None"
+        msg = f"optional(trim={trim!r}): pass one of {', '.join(map(repr, _KEEP))}, or None"
         raise ValueError(msg)
     checked = checked_priority(priority)
     if checked is None:
-        msg = "optional(priority) is None: pass a number from 0 to 1"
+        msg = "optional(priority=None): pass a number from 0 to 1"
         raise TypeError(msg)
     return OptionalPart(full_text, checked, trim)
 

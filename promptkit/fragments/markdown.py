@@ -44,7 +44,7 @@ def section(title: str | Text, *parts: Part, level: int = 2) -> Text:
         msg = "section(title) is blank: pass a title, or pass the parts to user(...) instead"
         raise ValueError(msg)
     if not 1 <= index(level) <= 6:
-        msg = f"section(level) is {level!r}: Markdown headings have levels from 1 to 6"
+        msg = f"section(level={level!r}): Markdown headings have levels from 1 to 6"
         raise ValueError(msg)
     texts = nonblank_parts(parts, f"section({heading!r})")
     if parts and not texts:
@@ -135,7 +135,7 @@ def code_block(source: str | Text, language: str = "") -> Text:
     code = plain_string(source, "code_block(source)")
     info = plain_string(language, "code_block(language)").strip()
     if "`" in info or LINE_END.search(info):
-        msg = f"code_block(language) is {info!r}: write the language on one line, without backticks"
+        msg = f"code_block(language={info!r}): write the language on one line, without backticks"
         raise ValueError(msg)
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", code))])
     end = "" if not code or code.endswith("\n") else "\n"

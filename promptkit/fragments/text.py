@@ -321,10 +321,10 @@ def truncate(text: str | Text, limit: int, keep: Literal["head", "tail", "both"]
     """
     full_text = plain_string(text, "truncate(text)")
     if index(limit) < 1:
-        msg = f"truncate(limit) is {limit!r}: pass the number of characters to keep, at least 1"
+        msg = f"truncate(limit={limit!r}): pass the number of characters to keep, at least 1"
         raise ValueError(msg)
     if keep not in (choices := get_args(Keep)):
-        msg = f"truncate(keep) is {keep!r}: pass one of {', '.join(map(repr, choices))}"
+        msg = f"truncate(keep={keep!r}): pass one of {', '.join(map(repr, choices))}"
         raise ValueError(msg)
     shortened = full_text if len(full_text) <= limit else shorten(full_text, limit, keep)[0]
     return with_annotations([text], shortened)

@@ -79,14 +79,14 @@ class EmbeddedResource(Content):
             msg = f"EmbeddedResource {self.uri!r} needs exactly one of text= and blob="
             raise TypeError(msg)
         if self.text is not None and not isinstance(self.text, str):
-            msg = f"text= of {self.uri!r} must be a str, not {type(self.text).__name__}: pass bytes as blob="
+            msg = f"text= of {self.uri!r} must be a str, not {type(self.text).__name__}: use blob= for bytes"
             raise TypeError(msg)
         if self.blob is not None:
             self._check_blob(self.blob)
 
     def _check_blob(self, blob: bytes) -> None:
         if not isinstance(blob, bytes):
-            msg = f"blob= of {self.uri!r} must be bytes, not {type(blob).__name__}: pass text as text="
+            msg = f"blob= of {self.uri!r} must be bytes, not {type(blob).__name__}: use text= for text"
             raise TypeError(msg)
         if not blob:
             msg = f"blob= of {self.uri!r} is empty: pass the bytes of the whole document"

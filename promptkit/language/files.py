@@ -291,7 +291,7 @@ class _CachedText:
 _TEXTS: Final[dict[tuple[str | None, str], _CachedText]] = {}
 
 
-def parsed_file(recipe: str | None, path: str, names: tuple[str, ...]) -> TextWithPlaceholders:
+def parse_file(recipe: str | None, path: str, names: tuple[str, ...]) -> TextWithPlaceholders:
     """
     Return the parsed content of a text file.
 
@@ -326,7 +326,7 @@ def parsed_file(recipe: str | None, path: str, names: tuple[str, ...]) -> TextWi
     return parsed
 
 
-def parsed_file_below(root: Path, path: str | Path, names: tuple[str, ...]) -> TextWithPlaceholders:
+def parse_file_below(root: Path, path: str | Path, names: tuple[str, ...]) -> TextWithPlaceholders:
     """Return the parsed content of a text file below *root*. *path* can come from an argument."""
     file, label = _read_text(root, path), shortened(str(path))
     parsed = TextWithPlaceholders.parse(file.text, names, label, file.first_line)
@@ -347,7 +347,7 @@ def text_below(root: Path, path: str | Path) -> tuple[str, int]:
     Return the text of a file below *root* without front matter, and the number of the text's first line.
 
     Raises:
-        MediaError: See `parsed_file`.
+        MediaError: See `parse_file`.
     """
     file = _read_text(root, path)
     return file.text, file.first_line

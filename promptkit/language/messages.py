@@ -132,14 +132,14 @@ class Message:
 
 def _checked_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
     if not isinstance(messages, Iterable):
-        msg = f"Workflow() takes a list of messages, not {describe(messages)}: create it with user(...)"
+        msg = f"Workflow() takes a list of messages, not {describe(messages)}: create messages with user(...)"
         raise TypeError(msg)
     items = tuple(read_all(messages, "Workflow(...) got "))
     for position, message in enumerate(items):
         if not isinstance(message, Message):
             msg = (
-                f"item {position} of a Workflow is {describe(message)}, not a message: create it with "
-                "user(...)"
+                f"item {position} of a Workflow is {describe(message)}, not a message: create messages "
+                "with user(...)"
             )
             raise TypeError(msg)
     return items
@@ -236,7 +236,7 @@ class Workflow(Sequence[Message]):
                     )
                     raise ValueError(msg)
                 if is_cached:
-                    point = (SYSTEM, end_of_system(systems)) if role == "system" else (len(turns), 0)
+                    point = (SYSTEM, next_system_offset(systems)) if role == "system" else (len(turns), 0)
                     points.append(point)
         system = system_text(*systems)
         return make_workflow(tuple(turns), system, None, resolve_points(points, system))
@@ -362,7 +362,7 @@ _set_messages, _set_system, _set_answer, _set_cache_points = (
 )
 
 
-def end_of_system(texts: Iterable[Text]) -> int:
+def next_system_offset(texts: Iterable[Text]) -> int:
     """Return the offset at which the next text would start if it followed *texts* in a system part."""
     return sum(len(text.text) + GAP for text in texts)
 
@@ -386,7 +386,7 @@ def shift_points(
         systems:
             The system parts that precede the workflow's system part.
     """
-    start = end_of_system(systems)
+    start = next_system_offset(systems)
     for message, offset in points:
         if message != SYSTEM:
             yield message + messages, offset

@@ -13,7 +13,7 @@ import msgspec
 
 from promptkit.errors.exceptions import shortened
 from promptkit.language.content import Content
-from promptkit.language.files import parsed_file, parsed_file_below, source_file, source_folder
+from promptkit.language.files import parse_file, parse_file_below, source_file, source_folder
 from promptkit.language.placeholders import TextWithPlaceholders
 from promptkit.language.validation import checked_text, is_optional_part
 
@@ -80,7 +80,7 @@ class Text(Content):
             TypeError: If a value to insert is None or a bool, or has a type that cannot be inserted.
         """
         name = str(path)
-        return filled_text(parsed_file(source_file(1), name, tuple(values)), values, name)
+        return filled_text(parse_file(source_file(1), name, tuple(values)), values, name)
 
     @classmethod
     def below(cls, root: str | Path, path: str | Path, /, **values: "PlaceholderValue") -> "Text":
@@ -110,7 +110,7 @@ class Text(Content):
             TypeError: If a value to insert is None or a bool, or has a type that cannot be inserted.
         """
         name = shortened(str(path))
-        return filled_text(parsed_file_below(source_folder(1) / root, path, tuple(values)), values, name)
+        return filled_text(parse_file_below(source_folder(1) / root, path, tuple(values)), values, name)
 
     def __bool__(self) -> bool:
         """Return whether the text is not blank."""

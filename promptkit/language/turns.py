@@ -11,9 +11,9 @@ from promptkit.language.messages import (
     SYSTEM,
     CachePosition,
     Workflow,
-    end_of_system,
     make_message,
     make_workflow,
+    next_system_offset,
     resolve_points,
     system_text,
 )
@@ -128,7 +128,7 @@ def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
         if part is None or part is False:
             continue
         if isinstance(part, CachePoint):
-            points.append((SYSTEM, end_of_system(texts)))
+            points.append((SYSTEM, next_system_offset(texts)))
             continue
         if not isinstance(part, str | Text):
             msg = (

@@ -28,7 +28,7 @@ from promptkit.language.messages import Workflow
 from promptkit.lints.clients import lint_client, lint_workflow
 from promptkit.lints.files import lint_source
 from promptkit.lints.markdown import lint_markdown
-from promptkit.lints.placeholders import lint_texts_read
+from promptkit.lints.placeholders import lint_text_files
 from promptkit.lints.prompts import lint_first_message, lint_prompt, with_lints
 from promptkit.lints.skills import lint_skill
 from promptkit.loader.recipes import Declaration, LoadedFile
@@ -216,7 +216,7 @@ class Checks(Struct, frozen=True):
         """
         known_messages = {(diagnostic.rule, diagnostic.message) for diagnostic in known}
         report = Report(f"prompt {prompt.name!r}", prompt.location)
-        lint_texts_read(texts, report)
+        lint_text_files(texts, report)
         diagnostics = [*lint_first_message(prompt, workflow), *report.without_duplicates()]
         for client in self.clients:
             diagnostics += lint_workflow(client, prompt, workflow)

@@ -52,7 +52,7 @@ def lint_placeholders(call: ast.AST, scope: Scope, report: Report) -> None:
                     _lint_call(call, *read, file, scope, report)
 
 
-def lint_texts_read(texts: Iterable[FilledTextFile], report: Report) -> None:
+def lint_text_files(texts: Iterable[FilledTextFile], report: Report) -> None:
     """Report invalid placeholders and marks in the text files that a rendering has read."""
     for read in texts:
         for rule, message, hint in _find_problems(read.text, read.names, read.first_line, read.path):

@@ -29,7 +29,7 @@ from promptkit.loader.discovery import DiscoveredFiles, find_recipes, is_case_fi
 from promptkit.loader.finder import Execution, Executions, RecipeFinder
 from promptkit.loader.import_errors import diagnose_import, diagnose_unserved
 from promptkit.loader.packages import import_package, imported_files, install_finders
-from promptkit.loader.recipes import LoadedFile, Recipes, collect_declarations, named_declarations
+from promptkit.loader.recipes import LoadedFile, Recipes, collect_declarations, find_named_declarations
 from promptkit.loader.targets import (
     PREFIX_RULE,
     Targets,
@@ -68,7 +68,7 @@ def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
         locations, entered = paths_below(folder)
         read_paths.update(locations.values(), entered)
         if SKILL_FILE not in locations:  # its name differs in case, or it was removed in the meantime
-            msg = f"it has no file called exactly {SKILL_FILE!r}"
+            msg = f"it has no file named exactly {SKILL_FILE!r}"
             raise SkillError(msg, "add it, or correct the case of its name")  # noqa: TRY301 (reported below)
         files = read_files(locations, main_file.parent)
     except SkillError as error:
@@ -258,7 +258,7 @@ class FolderImport:
         if isinstance(imported, LoadedFile):
             return imported
         if attribute := self._explicit_names.get(name):
-            return named_declarations(f"{file}:{attribute}", file, imported, attribute)
+            return find_named_declarations(f"{file}:{attribute}", file, imported, attribute)
         if name not in self._explicit_names and is_case_file(os.path.basename(name)):
             return LoadedFile(file)
         declared = self._executions.declared.get(module_name, ())
@@ -461,7 +461,7 @@ def _import_module(
         return Recipes(by_file=[LoadedFile(Path(name), diagnostics=(diagnostic,))])
     file = Path(getattr(module, "__file__", None) or name)
     if attribute:
-        return Recipes(by_file=[named_declarations(target, file, module, attribute)])
+        return Recipes(by_file=[find_named_declarations(target, file, module, attribute)])
     if file.name == "__init__.py":
         files = _find_recipes_in(str(file.parent), target, runs_all=True)
         names = ("__init__.py", *files.names, *(files.cases if cases else ()))

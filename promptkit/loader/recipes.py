@@ -220,7 +220,7 @@ def collect_declarations(  # noqa: PLR0913 (each affects the result)
     return LoadedFile(file, prompts, resources, skills=skills)
 
 
-def named_declarations(target: str, file: Path, module: ModuleType, attribute: str) -> LoadedFile:
+def find_named_declarations(target: str, file: Path, module: ModuleType, attribute: str) -> LoadedFile:
     """
     Return the prompt, resource or skill in a module's *attribute*, or those in the list that it contains.
 

@@ -28,7 +28,7 @@ from promptkit.language.documents import EmbeddedResource
 from promptkit.language.files import FilledTextFile, collecting, filled_text_files
 from promptkit.language.messages import Workflow
 from promptkit.lints.linter import without_suppressed
-from promptkit.lints.placeholders import lint_texts_read
+from promptkit.lints.placeholders import lint_text_files
 from promptkit.preview.media import Upload
 from promptkit.server.direct_calls import AuthorCall, explain_failure, make_renderer
 from promptkit.server.elicitation import askable_arguments
@@ -276,7 +276,7 @@ async def render(
         message = rendering.redact(describe_failure(f"prompt {prompt.name!r}", error))
         return attrs.evolve(rendering, error=message, exception=error)
     report = Report(f"prompt {prompt.name!r}", prompt.location)
-    lint_texts_read(texts, report)
+    lint_text_files(texts, report)
     warnings = without_suppressed(report.without_duplicates())
     return attrs.evolve(rendering, workflow=workflow, warnings=warnings, fitted=reports)
 

@@ -279,7 +279,7 @@ class Session:
         revision, client = self.revision or LATEST_HANDSHAKE, self.client
         method = self._find_method(message.method)
         meta = decode_meta(message.params)
-        if meta.names_revision and (method is None or method.enveloped):
+        if meta.has_revision and (method is None or method.enveloped):
             *_, newest = MODERN.values()
             revision, client = MODERN.get(str(meta.protocol_version), newest), None
             with suppress(InvalidParams):  # the reply may report the same error
@@ -341,7 +341,7 @@ class Session:
             JsonRpcError: If the request names a revision, but is not valid under it, or if there is no
                 session.
         """
-        envelope = meta if meta and meta.names_revision and method.enveloped else None
+        envelope = meta if meta and meta.has_revision and method.enveloped else None
         if batch is not None and (envelope or name == "initialize"):
             msg = f"{name} cannot be part of a batch here: send it separately"
             raise InvalidRequest(msg)
@@ -483,7 +483,7 @@ def _request_error(
         return InvalidRequest("params must be an object")
     if isinstance(error, RecursionError):
         return ParseError("the params are nested too deeply")
-    if (method is None or method.enveloped) and (meta := decode_meta(params)).names_revision:
+    if (method is None or method.enveloped) and (meta := decode_meta(params)).has_revision:
         read_envelope(meta)
         if method is not None and not method.modern:
             return method_not_found(name)

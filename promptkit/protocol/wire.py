@@ -53,7 +53,7 @@ class Meta(Struct, kw_only=True, gc=False, omit_defaults=True):
     baggage: Any = None
 
     @property
-    def names_revision(self) -> bool:
+    def has_revision(self) -> bool:
         """Whether the request belongs to the modern era."""
         return self.protocol_version is not UNSET
 

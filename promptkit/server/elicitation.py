@@ -197,7 +197,7 @@ class Elicitation:
             return params.arguments, count
         return question.merge_answer(answers[_QUESTION_KEY]), count
 
-    def make_optional_question(
+    def make_optional_arguments_question(
         self, pending: PendingRequest, prompt: CompiledPrompt, supplied: Mapping[str, Any] | None
     ) -> Question | None:
         """

@@ -178,7 +178,7 @@ class Methods:
     ) -> bytes | None:
         """Render *prompt*, or ask for missing arguments. *count* questions have been asked so far."""
         if prompt.elicit == "always" and not count:
-            question = self._elicitation.make_optional_question(pending, prompt, supplied)
+            question = self._elicitation.make_optional_arguments_question(pending, prompt, supplied)
             if question is not None:
                 return self._ask(question)
         key = None

@@ -73,18 +73,17 @@ class Notifier:
         """Close the stream that *request* has opened."""
         self.subscriptions.cancel(request.id)
 
-    def notify(self, lists: Collection[str], is_changed: Callable[[str], bool]) -> None:
+    def notify(self, lists: Collection[str], has_changed: Callable[[str], bool]) -> None:
         """
         Notify the client of changed lists and resources.
 
-        *lists* contains the methods that return the changed lists. The function *is_changed* returns whether
+        *lists* contains the methods that return the changed lists. The function *has_changed* returns whether
         the resource at a URI may have changed.
         """
         with self._notify_lock:
             lines = [self.subscriptions.encode_list_changes(lists)]
-            lines += map(
-                self.subscriptions.encode_resource_change, sorted(filter(is_changed, self.subscriptions.uris))
-            )
+            changed = sorted(filter(has_changed, self.subscriptions.uris))
+            lines += map(self.subscriptions.encode_resource_change, changed)
             if data := b"".join(lines):
                 self._send(data)
 
@@ -319,11 +318,11 @@ class ResourceWatch:
         for scopes, notifiers in self._notifier.by_scopes.items():
             catalog = self._catalog_for(scopes)
 
-            def is_changed(uri: str, catalog: Catalog = catalog) -> bool:
+            def has_changed(uri: str, catalog: Catalog = catalog) -> bool:
                 try:
                     return catalog.resource(uri)[0] in changed
                 except UnknownResourceError:
                     return False
 
             for notifier in notifiers:
-                notifier.notify((), is_changed)
+                notifier.notify((), has_changed)

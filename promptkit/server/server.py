@@ -231,9 +231,9 @@ class Server:
         changed_lists = cache(Snapshot.changed_lists)  # views for different scopes often have the same lists
         for scopes, notifiers in self._notifier.by_scopes.items():
             new_view, old_view = self._view(new, scopes), self._view(old, scopes)
-            lists, is_changed = changed_lists(new_view, old_view), new_view.changed_resources(old_view)
+            lists, has_changed = changed_lists(new_view, old_view), new_view.changed_resources(old_view)
             for notifier in notifiers:
-                notifier.notify(lists, is_changed)
+                notifier.notify(lists, has_changed)
 
     def load(self, catalog: Catalog) -> None:
         """Serve the imported catalog, and answer the requests that have waited for it."""

@@ -262,7 +262,7 @@ class Client:
 
     def _send(self, message: Mapping[str, Any]) -> None:
         if not self._finalize.alive:
-            msg = "the client is closed: create another one"
+            msg = "the client is closed: create a new one"
             raise RuntimeError(msg)
         self._sent.put(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")
 

@@ -136,7 +136,7 @@ def _words(command: Iterable[Word]) -> list[str]:
     """Return the words of a command as text. Raises TypeError for a word that is neither text nor a path."""
     words = [os.fspath(word) for word in command if word is not None]
     if not words:
-        msg = "run(...) needs a program: pass the command word by word, for example run('git', 'status')"
+        msg = "run(...) needs a program: pass each word as an argument, for example run('git', 'status')"
         raise TypeError(msg)
     return words
 

@@ -177,7 +177,7 @@ class TestLinks:
     @pytest.mark.parametrize(
         ("target", "reason"),
         [
-            ("nowhere", "does not exist, or is a broken link: remove it"),
+            ("nowhere", "cannot be found: if it is a broken link, remove it"),
             ("data.txt", "cannot be packaged: Too many levels of symbolic links"),
         ],
     )

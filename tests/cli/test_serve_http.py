@@ -227,7 +227,7 @@ class TestErrors:
 
         assert message == (
             f"promptkit: cannot listen on {str(path)!r}: there is no group 'no-such-group': "
-            "use a group that `getent group` lists, or its number\n"
+            "use a name or number from `getent group`\n"
         )
         assert not path.exists()
 

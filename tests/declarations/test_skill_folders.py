@@ -187,8 +187,8 @@ def test_a_link_created_after_listing_is_not_followed(put, target):
         ),
         (lambda place: os.mkfifo(place / "x"), "a pipe, a socket or a device"),
         (lambda place: create_socket(place / "x"), "a pipe, a socket or a device"),
-        (lambda place: (place / "a\\b").write_text("x"), "not a plain path"),
-        (lambda place: (place / "a\nb").write_text("x"), "not a plain path"),
+        (lambda place: (place / "a\\b").write_text("x"), "not a valid path"),
+        (lambda place: (place / "a\nb").write_text("x"), "not a valid path"),
         (lambda place: [(place / name).write_text("x") for name in ("x", "X")], "differ only in case"),
         (lambda place: [(place / f"{i}.md").touch() for i in range(MAX_FILES)], "more than 512 files"),
         (lambda place: (place / "x").write_bytes(bytes(17 << 20)), "'x': the size is 17,825,792 bytes"),
@@ -233,7 +233,7 @@ def test_skill_md_in_the_wrong_case_is_reported(put, name):
     put(f"a/{name}", format_skill("a"))
     put("a/scripts/run.py", "raise RuntimeError")
 
-    assert "it has no file called exactly 'SKILL.md'" in find_diagnostic(put.folder).message
+    assert "it has no file named exactly 'SKILL.md'" in find_diagnostic(put.folder).message
 
 
 @pytest.mark.parametrize("name", ["SKILL.md~", "#SKILL.md#", ".SKILL.md.swp"])

@@ -301,7 +301,7 @@ class TestSection:
     @pytest.mark.parametrize("level", [0, 7, -1])
     def test_other_levels_are_rejected(self, level):
         """Levels outside 1 to 6 are rejected."""
-        with pytest.raises(ValueError, match=rf"section\(level\) is {level}: .* levels from 1 to 6$"):
+        with pytest.raises(ValueError, match=rf"section\(level={level}\): .* levels from 1 to 6$"):
             section("T", "a", level=level)
 
 
@@ -1000,9 +1000,9 @@ class TestTruncate:
     @pytest.mark.parametrize(
         ("limit", "keep", "message"),
         [
-            (0, "head", "truncate(limit) is 0: pass the number of characters to keep, at least 1"),
-            (-1, "head", "truncate(limit) is -1"),
-            (9, "middle", "truncate(keep) is 'middle': pass one of 'head', 'tail', 'both'"),
+            (0, "head", "truncate(limit=0): pass the number of characters to keep, at least 1"),
+            (-1, "head", "truncate(limit=-1)"),
+            (9, "middle", "truncate(keep='middle'): pass one of 'head', 'tail', 'both'"),
         ],
     )
     def test_invalid_arguments_are_rejected(self, limit, keep, message):

@@ -388,7 +388,7 @@ class TestWorkflow:
     @pytest.mark.parametrize(
         ("items", "message"),
         [
-            (["a"], "item 0 of a Workflow is a str ('a'), not a message: create it with user(...)"),
+            (["a"], "item 0 of a Workflow is a str ('a'), not a message: create messages with user(...)"),
             ([Message("user", "a"), LINK], "item 1 of a Workflow is a ResourceLink"),
             ([user("a")], "item 0 of a Workflow is a Workflow"),
             (Message("user", "a"), "Workflow() takes a list of messages"),

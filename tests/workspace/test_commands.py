@@ -81,7 +81,7 @@ class TestArguments:
             run_command(*command)
 
         assert str(raised.value) == (
-            "run(...) needs a program: pass the command word by word, for example run('git', 'status')"
+            "run(...) needs a program: pass each word as an argument, for example run('git', 'status')"
         )
 
     @pytest.mark.parametrize("word", ["a\0b", "a\ud800"], ids=ascii)

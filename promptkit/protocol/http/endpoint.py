@@ -179,7 +179,7 @@ class Endpoint:
             return session
         opened = self._sessions.open(session_id, _owner(channel))
         if opened is None:
-            return session if decode_meta(message.params).names_revision else None
+            return session if decode_meta(message.params).has_revision else None
         session.revision = opened.revision if version is None else _LEGACY[version]
         session.id = session_id
         session.client, session.client_capabilities = opened.client, opened.capabilities
@@ -216,7 +216,7 @@ class Endpoint:
         if message.error is not None or message.elements is not None:
             return make_response(reply, modern=False)
         meta = decode_meta(message.params)
-        modern = meta.names_revision or _is_modern(head)
+        modern = meta.has_revision or _is_modern(head)
         if modern and (error := _find_envelope_error(head, message.method, meta)) is not None:
             return reject(400, error, message.id)
         response = make_response(reply, modern=modern)
@@ -258,7 +258,7 @@ def _owner(channel: Channel) -> str:
 def _check_repeated(head: Head, message: Message) -> HttpResponse | None:
     """Return the error response if a header that selects the session is repeated."""
     for name in (_VERSION, SESSION_ID):
-        if name in head.repeated and not decode_meta(message.params).names_revision:
+        if name in head.repeated and not decode_meta(message.params).has_revision:
             msg = f"the header {name.decode()} was sent more than once"
             return reject(400, InvalidRequest(msg), message.id)
     return None

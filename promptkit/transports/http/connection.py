@@ -239,7 +239,7 @@ class Connections:
         """Whether each connection has an unanswered request."""
         return all(connection.is_busy for connection in self._open)
 
-    def end_idle(self) -> None:
+    def close_idle(self) -> None:
         """Close the connections that have no unanswered request."""
         for connection in list(self._open):
             connection.end_if_idle()

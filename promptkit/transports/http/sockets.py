@@ -276,7 +276,7 @@ def _find_group_id(group: str) -> int:
             return getgrnam(group).gr_gid
     if group.isascii() and group.isdigit() and len(group) < 10:
         return int(group)
-    msg = f"there is no group {group!r}: use a group that `getent group` lists, or its number"
+    msg = f"there is no group {group!r}: use a name or number from `getent group`"
     raise ValueError(msg)
 
 

@@ -231,9 +231,9 @@ class HttpWorker:
         # Each client can send one more request on its connection.
         linger = min(until - self._loop.time(), _LINGER_S)
         await self._wait_until(lambda: self._connections.all_busy, linger)
-        self._connections.end_idle()
+        self._connections.close_idle()
         await self._close_application(until)
-        self._connections.end_idle()
+        self._connections.close_idle()
         await self._wait_until(lambda: not len(self._connections), _FLUSH_S)
         self._connections.abort()
 

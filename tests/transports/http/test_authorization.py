@@ -413,7 +413,7 @@ class TestConfiguration:
     @pytest.mark.parametrize(
         ("options", "expected"),
         [
-            ({"issuer": ISSUER}, "an issuer's tokens are for one resource: pass"),
+            ({"issuer": ISSUER}, "issuer= requires resource=: pass"),
             (
                 {"issuer": ISSUER, "resource": "http://prompts.example/mcp"},
                 "cannot be used: write",

@@ -296,7 +296,7 @@ class TestPermissions:
             listen_unix(str(path), group="no-such-group")
         assert str(error.value) == (
             f"cannot listen on {str(path)!r}: there is no group 'no-such-group': "
-            "use a group that `getent group` lists, or its number"
+            "use a name or number from `getent group`"
         )
         assert not path.exists()
 
