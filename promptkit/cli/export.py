@@ -160,9 +160,9 @@ def _collect_files(options: Namespace, folder: Folder, catalog: Catalog) -> _Col
             rejected = collected.rejected.setdefault(error.reason, [])
             rejected += [] if error.prompt is None else [error.prompt]
             continue
-        if entry_files.keys() & collected.files.keys():
-            shared = ", ".join(sorted(entry_files.keys() & collected.files.keys()))
-            msg = f"{name!r} and another entry would both be written to {shared}: rename one of them"
+        if shared := entry_files.keys() & collected.files.keys():
+            files = ", ".join(sorted(shared))
+            msg = f"{name!r} and another prompt or skill would both be written to {files}: rename one of them"
             raise FolderChangeError(msg)
         collected.files |= entry_files
     return collected

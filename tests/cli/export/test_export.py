@@ -132,6 +132,20 @@ def test_two_projects_in_one_folder(out, recipes, capsys, tmp_path):
     )
 
 
+@pytest.mark.parametrize("form", ["codex", "skills"])
+def test_names_of_the_same_folder(out, recipes, capsys, form):
+    """If two prompts would be written to the same folder, an error is printed, and nothing is written."""
+    source = "from promptkit import prompt\n\n@prompt(name={!r})\ndef say():\n    'Say.'\n    return 'It.'\n"
+    recipes("others", one=source.format("say_it"), two=source.format("Say-it"))
+
+    assert main(["export", form, "out", "--target", "others"]) == 1
+
+    error = capsys.readouterr().err
+    assert "'say_it' and another" in error
+    assert "to say-it" in error
+    assert read_paths(out) == []
+
+
 def test_dry_run(out, capsys):
     """A dry run prints the changes without making them."""
     assert main(["export", "claude-commands", "out", "explain", "--dry-run"]) == 0
